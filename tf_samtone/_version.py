@@ -1,0 +1,3 @@
+"""The version of this library, read by setup.cfg."""
+
+__version__ = "0.1.0"
