@@ -1,0 +1,221 @@
+"""T5 encoders from Hugging Face folders."""
+
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+
+from tf_samtone.checkpoints._tensor_folder import (
+    TensorFolder,
+    read_json_object,
+)
+from tf_samtone.errors import CorruptFileError, MismatchError
+from tf_samtone.models.t5_encoder import T5Encoder
+from tf_samtone.models.t5_position_bias import MAX_DISTANCE, NUM_BUCKETS
+
+CONFIG_FILE = "config.json"
+# Hugging Face's "gated-gelu" and "gelu_new" are the tanh approximation, which
+# T5Encoder calls "gelu". An ungated "gelu" is the exact form: not a T5.
+_FEED_FORWARD = {
+    "relu": {"activation": "relu", "use_gated_activation": False},
+    "gelu_new": {"activation": "gelu", "use_gated_activation": False},
+    "gated-relu": {"activation": "relu", "use_gated_activation": True},
+    "gated-gelu": {"activation": "gelu", "use_gated_activation": True},
+    "gated-gelu_new": {"activation": "gelu", "use_gated_activation": True},
+}
+_POSITION_BIAS = {
+    "relative_attention_num_buckets": NUM_BUCKETS,
+    "relative_attention_max_distance": MAX_DISTANCE,
+}
+_SIZES = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_layers",
+    "num_heads": "num_heads",
+    "hidden_dim": "d_model",
+    "intermediate_dim": "d_ff",
+    "key_value_dim": "d_kv",
+}
+_EMBEDDING_NAMES = ("shared.weight", "encoder.embed_tokens.weight")
+# The rest of a full encoder-decoder checkpoint.
+_IGNORED_PREFIXES = ("decoder.", "lm_head.")
+
+
+def is_hugging_face_folder(directory: str | os.PathLike[str]) -> bool:
+    """Whether a folder has Hugging Face's `config.json`.
+
+    KerasHub's presets have a file of that name too, without `model_type`.
+
+    Args:
+        directory: any path; it need not exist.
+
+    Returns:
+        bool.
+
+    Raises:
+        CorruptFileError: if there is a `config.json` that is not JSON.
+    """
+    path = pathlib.Path(directory, CONFIG_FILE)
+    return path.is_file() and "model_type" in read_json_object(path)
+
+
+def read_hugging_face_config(
+    directory: str | os.PathLike[str],
+) -> dict[str, Any]:
+    """Read the `T5Encoder` arguments out of a Hugging Face folder.
+
+    Args:
+        directory: folder with `config.json`.
+
+    Returns:
+        dict of constructor arguments.
+
+    Raises:
+        CorruptFileError: if `config.json` is missing, malformed or lacks a
+            size.
+        MismatchError: if it describes a model that `T5Encoder` is not.
+    """
+    path = pathlib.Path(directory, CONFIG_FILE)
+    if not path.is_file():
+        raise CorruptFileError(
+            f"Expected a Hugging Face folder with {CONFIG_FILE}. Received: "
+            f"directory={str(directory)!r}. Check the path."
+        )
+    config = read_json_object(path)
+    feed_forward = config.get("feed_forward_proj", "relu")
+    _expect(path, "model_type", config.get("model_type"), ["t5"])
+    _expect(path, "feed_forward_proj", feed_forward, list(_FEED_FORWARD))
+    # A T5 with other buckets would load without complaint and be wrong.
+    for key, built in _POSITION_BIAS.items():
+        _expect(path, key, config.get(key, built), [built])
+    sizes = {}
+    for argument, key in _SIZES.items():
+        value = config.get(key)
+        if type(value) is not int or value < 1:
+            raise CorruptFileError(
+                f"Expected `{key}`, an integer > 0, in {path}. Received: "
+                f"{key}={value!r}. Get the file again."
+            )
+        sizes[argument] = value
+    return {
+        **sizes,
+        **_FEED_FORWARD[feed_forward],
+        "dropout": float(config.get("dropout_rate", 0.1)),
+        "layer_norm_epsilon": float(config.get("layer_norm_epsilon", 1e-6)),
+    }
+
+
+def load_hugging_face_t5(
+    directory: str | os.PathLike[str], dtype: str | None = None
+) -> T5Encoder:
+    """Load the encoder of a Hugging Face T5 folder.
+
+    Encoder-only and full checkpoints are read, in one file or in shards, in
+    float32, float16 or bfloat16; decoder weights are left alone. Tensors are
+    copied one at a time, so that memory stays near that of the encoder.
+
+    Args:
+        directory: folder with `config.json` and `model.safetensors` or
+            `model.safetensors.index.json`.
+        dtype: str or dtype policy of the encoder. Defaults to `None`, the
+            global policy.
+
+    Returns:
+        The encoder with its weights.
+
+    Raises:
+        CorruptFileError: if a file is missing or malformed, or a weight is
+            not finite.
+        InvalidInputError: if the weights are pickled or not of a float type.
+        MismatchError: if the weights are not those that the config implies.
+    """
+    arguments = read_hugging_face_config(directory)
+    folder = TensorFolder(directory)
+    embedding_name = next(
+        (name for name in _EMBEDDING_NAMES if name in folder.shapes),
+        _EMBEDDING_NAMES[0],
+    )
+    encoder = T5Encoder(**arguments, dtype=dtype)
+    targets = dict(_targets(encoder, embedding_name))
+    _check_names_and_shapes(directory, folder, targets)
+    for name, (variable, transposed) in targets.items():
+        tensor = folder.read(name)
+        variable.assign(tensor.T if transposed else tensor)
+    return encoder
+
+
+def _expect(path: pathlib.Path, key: str, value: Any, known: list[Any]) -> None:
+    if value not in known:
+        raise MismatchError(
+            f"Expected `{key}` in {path} to be one of {known}. Received: "
+            f"{key}={value!r}. Use a T5 1.0 or 1.1 checkpoint."
+        )
+
+
+def _targets(
+    encoder: T5Encoder, embedding_name: str
+) -> Iterator[tuple[str, tuple[keras.Variable, bool]]]:
+    """Yield tensor name, variable, and whether to transpose.
+
+    torch keeps the kernel of a linear layer as [out, in], Keras as [in, out].
+    """
+    yield embedding_name, (encoder.token_embedding.embeddings, False)
+    yield (
+        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        (encoder.position_bias.relative_attention_bias, False),
+    )
+    for i, layer in enumerate(encoder.encoder_transformer_layers):
+        attention = layer.self_attention
+        block = f"encoder.block.{i}"
+        dense = f"{block}.layer.1.DenseReluDense"
+        kernels = {
+            f"{block}.layer.0.SelfAttention.q": attention.query_projector,
+            f"{block}.layer.0.SelfAttention.k": attention.key_projector,
+            f"{block}.layer.0.SelfAttention.v": attention.value_projector,
+            f"{block}.layer.0.SelfAttention.o": attention.output_projector,
+            f"{dense}.wo": layer.output_projector,
+        }
+        if layer.use_gated_activation:
+            kernels[f"{dense}.wi_0"] = layer.input_projector
+            kernels[f"{dense}.wi_1"] = layer.gate_projector
+        else:
+            kernels[f"{dense}.wi"] = layer.input_projector
+        for name, projector in kernels.items():
+            yield f"{name}.weight", (projector.kernel, True)
+        norms = (layer.self_attention_layer_norm, layer.layer_norm)
+        for j, norm in enumerate(norms):
+            yield f"{block}.layer.{j}.layer_norm.weight", (norm.weight, False)
+    final_norm = encoder.encoder_layer_norm
+    yield "encoder.final_layer_norm.weight", (final_norm.weight, False)
+
+
+def _check_names_and_shapes(
+    directory: str | os.PathLike[str],
+    folder: TensorFolder,
+    targets: dict[str, tuple[keras.Variable, bool]],
+) -> None:
+    """Refuse missing, surplus and misshapen tensors before any is copied."""
+    missing = sorted(targets.keys() - folder.shapes.keys())
+    surplus = sorted(
+        name
+        for name in folder.shapes.keys() - targets.keys()
+        if not name.startswith(_IGNORED_PREFIXES)
+        and name not in _EMBEDDING_NAMES
+    )
+    if missing or surplus:
+        raise MismatchError(
+            f"Expected in {directory} the tensors of the encoder that its "
+            f"{CONFIG_FILE} describes. Received: missing={missing}, "
+            f"surplus={surplus}. Use the config that belongs to the weights."
+        )
+    for name, (variable, transposed) in targets.items():
+        expected = tuple(variable.shape)
+        expected = expected[::-1] if transposed else expected
+        if folder.shapes[name] != expected:
+            raise MismatchError(
+                f"Expected {name} of shape {expected}, as {CONFIG_FILE} in "
+                f"{directory} implies. Received: "
+                f"shape={folder.shapes[name]}. Use the config that belongs "
+                "to the weights."
+            )
