@@ -1,0 +1,96 @@
+"""One tower: text features in, a unit vector out."""
+
+import keras
+
+from tf_samtone.models.l2_normalization import L2Normalization
+from tf_samtone.models.masked_mean_pooling import MaskedMeanPooling
+
+
+@keras.saving.register_keras_serializable(package="tf_samtone")
+class Tower(keras.layers.Layer):
+    """Encoder, masked mean, bias-free projection, unit length.
+
+    The encoder runs in its own dtype; pooling, projection and normalisation
+    are float32. Encoder and projection may be shared with another tower.
+
+    Args:
+        encoder: `T5Encoder`, or any layer from `{"token_ids", "padding_mask"}`
+            to float `[batch, seq, hidden_dim]`.
+        projection: `keras.layers.Dense`; see `projection_layer`.
+        **kwargs: see `keras.layers.Layer`.
+
+    Call arguments:
+        inputs: dict of `token_ids` int32 `[batch, seq]` and `padding_mask`
+            int32 `[batch, seq]`.
+
+    Returns:
+        float32 `[batch, projection_dim]`, unit vectors.
+
+    Reference:
+        Ni et al., 2021, Large Dual Encoders Are Generalizable Retrievers,
+        https://arxiv.org/abs/2112.07899
+    """
+
+    def __init__(self, encoder, projection, **kwargs):
+        super().__init__(**kwargs)
+        self.encoder = encoder
+        self.projection = projection
+        self.pooling = MaskedMeanPooling(name="pooling")
+        self.normalization = L2Normalization(name="normalization")
+        if not projection.built:
+            projection.build((None, encoder.hidden_dim))
+        self.built = True
+
+    @property
+    def dim(self):
+        """Width of the embeddings."""
+        return self.projection.units
+
+    def call(self, inputs, training=None):
+        hidden = self.encoder(
+            {
+                "token_ids": inputs["token_ids"],
+                "padding_mask": inputs["padding_mask"],
+            },
+            training=training,
+        )
+        pooled = self.pooling(hidden, padding_mask=inputs["padding_mask"])
+        return self.normalization(self.projection(pooled))
+
+    def compute_output_shape(self, input_shape):
+        return (input_shape["token_ids"][0], self.dim)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "encoder": keras.saving.serialize_keras_object(self.encoder),
+            "projection": keras.saving.serialize_keras_object(self.projection),
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        for name in ("encoder", "projection"):
+            config[name] = keras.saving.deserialize_keras_object(config[name])
+        return cls(**config)
+
+
+def projection_layer(projection_dim=768, name="projection"):
+    """Builds the projection of the papers: linear, without bias, float32.
+
+    Args:
+        projection_dim: int. Width of the embeddings. Defaults to `768`.
+        name: str.
+
+    Returns:
+        `keras.layers.Dense`, initialised by truncated normal, fan-in scaling.
+    """
+    return keras.layers.Dense(
+        projection_dim,
+        use_bias=False,
+        kernel_initializer=keras.initializers.VarianceScaling(
+            1.0, mode="fan_in", distribution="truncated_normal"
+        ),
+        dtype="float32",
+        name=name,
+    )
