@@ -1,0 +1,148 @@
+"""From a recipe's parts to live objects."""
+
+import logging
+from pathlib import Path
+
+import keras
+import keras_hub
+
+from tf_samtone.data import read_beir_folder, training_dataset
+from tf_samtone.errors import InvalidInputError
+from tf_samtone.losses import InBatchSoftmaxLoss, SamToNeLoss
+from tf_samtone.models import DualEncoder, T5Encoder
+from tf_samtone.optimizers import Adafactor, LinearDecay
+
+__all__ = [
+    "build_dataset",
+    "build_loss",
+    "build_model",
+    "build_optimizer",
+    "check_inputs",
+    "read_collection",
+]
+
+_LOGGER = logging.getLogger("tf_samtone")
+
+
+def check_inputs(recipe):
+    """Refuses a recipe whose files are absent, before any work starts.
+
+    Raises:
+        InvalidInputError: the message says what to get and where to put it.
+    """
+    wanted = []
+    if recipe.data.reader == "beir":
+        wanted.append(("data.path", recipe.data.path, recipe.data.how_to_get))
+    looks_local = recipe.model.preset.startswith((".", "/", "~"))
+    if looks_local:
+        wanted.append(
+            ("model.preset", recipe.model.preset, recipe.model.how_to_get)
+        )
+    for name, path, how_to_get in wanted:
+        if not Path(path).expanduser().is_dir():
+            raise InvalidInputError(
+                f"Expected {name} to be a folder. Received: {path!r}, which "
+                f"does not exist. {how_to_get or 'Correct the recipe.'}"
+            )
+
+
+def read_collection(data):
+    """Reads the collection that a `DataRecipe` names."""
+    if data.reader == "beir":
+        return read_beir_folder(Path(data.path).expanduser())
+    from tf_samtone.data import read_python_docs
+
+    return read_python_docs(data.packages) if data.packages else (
+        read_python_docs()
+    )  # fmt: skip
+
+
+def build_model(recipe, tokenizer=None):
+    """Builds the dual encoder of a recipe.
+
+    Args:
+        recipe: `Recipe`.
+        tokenizer: `T5Tokenizer` for random weights; ignored with a preset.
+
+    Returns:
+        `DualEncoder`.
+    """
+    keras.utils.set_random_seed(recipe.seed)
+    model = recipe.model
+    shape = {
+        "architecture": model.architecture,
+        "projection_dim": model.projection_dim,
+        "query_length": model.query_length,
+        "document_length": model.document_length,
+    }
+    if model.preset:
+        return DualEncoder.from_preset(
+            model.preset, dropout=model.dropout, dtype=model.dtype, **shape
+        )
+    if not isinstance(tokenizer, keras_hub.models.T5Tokenizer):
+        raise InvalidInputError(
+            "Expected a T5Tokenizer for a model without a preset. Received: "
+            f"tokenizer={tokenizer!r}. Train one with "
+            "tf_samtone.text.train_tokenizer."
+        )
+    encoder = T5Encoder(
+        vocabulary_size=model.vocabulary_size,
+        num_layers=model.num_layers,
+        num_heads=model.num_heads,
+        hidden_dim=model.hidden_dim,
+        intermediate_dim=model.intermediate_dim,
+        key_value_dim=model.hidden_dim // model.num_heads,
+        dropout=model.dropout,
+        dtype=model.dtype,
+    )
+    for layer in encoder.encoder_transformer_layers:
+        for dense in (
+            layer.self_attention.output_projector,
+            layer.output_projector,
+        ):
+            dense.kernel.assign(dense.kernel * model.residual_init_scale)
+    return DualEncoder.from_encoder(encoder, tokenizer, **shape)
+
+
+def build_loss(loss):
+    """Builds the loss of a `LossRecipe`."""
+    options = {
+        "temperature": loss.temperature,
+        "bidirectional": loss.bidirectional,
+        "direction_reduction": loss.direction_reduction,
+        "mask_duplicates": loss.mask_duplicates,
+    }
+    if loss.name == "samtone":
+        return SamToNeLoss(same_tower=loss.same_tower, **options)
+    return InBatchSoftmaxLoss(**options)
+
+
+def build_optimizer(optimizer, stage):
+    """Builds the optimizer of one stage, decaying linearly to 0."""
+    schedule = LinearDecay(
+        learning_rate=stage.learning_rate,
+        total_steps=stage.steps,
+        warmup_steps=stage.warmup_steps,
+    )
+    cls = {"adafactor": Adafactor, "adamw": keras.optimizers.AdamW}
+    return cls[optimizer.name](
+        schedule,
+        weight_decay=optimizer.weight_decay or None,
+        global_clipnorm=optimizer.global_clipnorm or None,
+    )
+
+
+def build_dataset(model, pairs, stage, seed):
+    """Builds the endless stream of batches of one stage."""
+    groups = None
+    if stage.group_size > 1:
+        groups = [i // stage.group_size for i in range(len(pairs))]
+    return training_dataset(
+        [pair.query for pair in pairs],
+        [pair.document for pair in pairs],
+        query_preprocessor=model.query_preprocessor,
+        document_preprocessor=model.document_preprocessor,
+        batch_size=stage.batch_size,
+        seed=seed,
+        group_ids=groups,
+    )

@@ -1,0 +1,70 @@
+"""Command line: train by a recipe."""
+
+import logging
+import sys
+from collections.abc import Sequence
+
+from absl import flags
+
+from tf_samtone._command_line import run_command
+
+USAGE = """
+Trains and evaluates a dual encoder as a recipe says, and prints the table.
+Writes the resolved recipe, the model, the runs and the results.
+
+Example:
+  samtone-train --recipe=trainers/recipes/medquad.toml \\
+      --output_dir=runs/medquad
+"""
+
+
+def define_flags(values: flags.FlagValues) -> None:
+    """Defines the flags of this command line."""
+    flags.DEFINE_string(
+        "recipe",
+        None,
+        "TOML file, or the name of an installed recipe. Required.",
+        required=True,
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "output_dir",
+        None,
+        "Folder for model and results; runs/NAME of the recipe if left out.",
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "overwrite",
+        False,
+        "Replace results that are already in the output folder.",
+        flag_values=values,
+    )
+
+
+def command(values: flags.FlagValues) -> None:
+    """Trains, evaluates and prints one table per split."""
+    from tf_samtone.trainers.recipe_file import read_recipe
+    from tf_samtone.trainers.train import summary, train
+
+    recipe = read_recipe(values.recipe)
+    show_progress()
+    results = train(recipe, values.output_dir, overwrite=values.overwrite)
+    print(summary(results))
+
+
+def show_progress() -> None:
+    """Sends the library's log to standard error, with the time."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%X"))
+    logger = logging.getLogger("tf_samtone")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs `samtone-train` and returns its exit code."""
+    return run_command(USAGE, define_flags, command, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
