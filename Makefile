@@ -18,7 +18,7 @@ test: $(VENV)/.test ## Run the tests
 lint: $(VENV)/.lint ## Check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	PATH="$(BIN):$$PATH" ./.ci/typecheck
+	PATH="$(CURDIR)/$(BIN):$$PATH" ./.ci/typecheck
 
 bench: $(VENV)/.bench ## Run every program of benchmarks/
 	set -e; for program in benchmarks/*.py; do $(BIN)/python "$$program"; done

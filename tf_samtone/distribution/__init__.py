@@ -1,0 +1,3 @@
+"""Training on several devices of one machine; holds nothing yet."""
+
+__all__: list[str] = []
