@@ -49,7 +49,8 @@ def test_every_public_member_is_exported(name):
 
     members = {
         key
-        for key, value in vars(module).items()
-        if not key.startswith("_") and not isinstance(value, types.ModuleType)
+        for key in dir(module)
+        if not key.startswith("_")
+        and not isinstance(getattr(module, key), types.ModuleType)
     }
     assert members == set(module.__all__)

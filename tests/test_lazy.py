@@ -47,3 +47,24 @@ def test_a_checkout_finds_trainers_and_export_beside_the_package(tmp_path):
     )
 
     assert paths == [str(tmp_path.resolve())]
+
+
+def test_a_member_is_imported_from_its_module_when_it_is_first_used(
+    monkeypatch,
+):
+    module = types.SimpleNamespace(read=len)
+    monkeypatch.setattr(
+        _lazy.importlib, "import_module", {"package.reader": module}.get
+    )
+    get_attribute, list_names = _lazy.lazy_members(
+        "package", {"read": "reader"}
+    )
+
+    assert get_attribute("read") is len
+    assert list_names() == ["read"]
+
+
+def test_an_unknown_member_is_an_attribute_error():
+    get_attribute, _ = _lazy.lazy_members("package", {"read": "reader"})
+    with pytest.raises(AttributeError, match="no attribute 'write'"):
+        get_attribute("write")

@@ -2,9 +2,10 @@
 
 import importlib
 import importlib.util
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from tf_samtone.errors import MissingDependencyError
 
@@ -31,6 +32,31 @@ def lazy_subpackages(
         return sorted([*names, "__version__"])
 
     return get_attribute, list_names
+
+
+def lazy_members(
+    package: str, modules: Mapping[str, str]
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Makes `__getattr__` and `__dir__` that import members when used.
+
+    Args:
+        package: str. Name of the package that exports the members.
+        modules: mapping from each member to the module below the package
+            that defines it.
+
+    Returns:
+        The two functions that PEP 562 asks a module for.
+    """
+
+    def get_attribute(name: str) -> Any:
+        if name not in modules:
+            raise AttributeError(
+                f"module {package!r} has no attribute {name!r}"
+            )
+        module = importlib.import_module(f"{package}.{modules[name]}")
+        return getattr(module, name)
+
+    return get_attribute, lambda: sorted(modules)
 
 
 def require_tensorflow() -> None:

@@ -1,16 +1,31 @@
 """From a recipe's parts to live objects."""
 
-import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import keras
 import keras_hub
+import tensorflow as tf
 
-from tf_samtone.data import read_beir_folder, training_dataset
+from tf_samtone.data import (
+    Collection,
+    Pair,
+    read_beir_folder,
+    read_python_docs,
+    training_dataset,
+)
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import InBatchSoftmaxLoss, SamToNeLoss
+from tf_samtone.losses import ContrastiveLoss, InBatchSoftmaxLoss, SamToNeLoss
 from tf_samtone.models import DualEncoder, T5Encoder
 from tf_samtone.optimizers import Adafactor, LinearDecay
+from tf_samtone.trainers.recipe import (
+    DataRecipe,
+    LossRecipe,
+    OptimizerRecipe,
+    Recipe,
+    StageRecipe,
+)
 
 __all__ = [
     "build_dataset",
@@ -21,10 +36,8 @@ __all__ = [
     "read_collection",
 ]
 
-_LOGGER = logging.getLogger("tf_samtone")
 
-
-def check_inputs(recipe):
+def check_inputs(recipe: Recipe) -> None:
     """Refuses a recipe whose files are absent, before any work starts.
 
     Raises:
@@ -46,18 +59,16 @@ def check_inputs(recipe):
             )
 
 
-def read_collection(data):
+def read_collection(data: DataRecipe) -> Collection:
     """Reads the collection that a `DataRecipe` names."""
     if data.reader == "beir":
         return read_beir_folder(Path(data.path).expanduser())
-    from tf_samtone.data import read_python_docs
-
-    return read_python_docs(data.packages) if data.packages else (
-        read_python_docs()
-    )  # fmt: skip
+    if data.packages:
+        return read_python_docs(data.packages)
+    return read_python_docs()
 
 
-def build_model(recipe, tokenizer=None):
+def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
     """Builds the dual encoder of a recipe.
 
     Args:
@@ -104,7 +115,7 @@ def build_model(recipe, tokenizer=None):
     return DualEncoder.from_encoder(encoder, tokenizer, **shape)
 
 
-def build_loss(loss):
+def build_loss(loss: LossRecipe) -> ContrastiveLoss:
     """Builds the loss of a `LossRecipe`."""
     options = {
         "temperature": loss.temperature,
@@ -117,7 +128,9 @@ def build_loss(loss):
     return InBatchSoftmaxLoss(**options)
 
 
-def build_optimizer(optimizer, stage):
+def build_optimizer(
+    optimizer: OptimizerRecipe, stage: StageRecipe
+) -> keras.optimizers.Optimizer:
     """Builds the optimizer of one stage, decaying linearly to 0."""
     schedule = LinearDecay(
         learning_rate=stage.learning_rate,
@@ -132,7 +145,9 @@ def build_optimizer(optimizer, stage):
     )
 
 
-def build_dataset(model, pairs, stage, seed):
+def build_dataset(
+    model: DualEncoder, pairs: Sequence[Pair], stage: StageRecipe, seed: int
+) -> tf.data.Dataset:
     """Builds the endless stream of batches of one stage."""
     groups = None
     if stage.group_size > 1:

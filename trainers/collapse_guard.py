@@ -1,5 +1,7 @@
 """Notices when all embeddings become one point."""
 
+from collections.abc import Sequence
+
 import keras
 import numpy as np
 
@@ -26,14 +28,21 @@ class CollapseGuard(keras.callbacks.Callback):
         CollapseError: from `fit`, with what to change.
     """
 
-    def __init__(self, documents, total_steps, threshold=0.99):
+    def __init__(
+        self,
+        documents: Sequence[str],
+        total_steps: int,
+        threshold: float = 0.99,
+    ) -> None:
         super().__init__()
         rows = np.linspace(0, len(documents) - 1, _PROBE_SIZE).astype(int)
         self.probe = [documents[i] for i in np.unique(rows)]
         self.check_steps = {max(1, total_steps // 2), total_steps}
         self.threshold = threshold
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(
+        self, batch: int, logs: dict[str, float] | None = None
+    ) -> None:
         if batch + 1 not in self.check_steps:
             return
         cosine = mean_pairwise_cosine(self.model.encode_documents(self.probe))

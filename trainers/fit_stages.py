@@ -2,8 +2,14 @@
 
 import logging
 import time
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import keras
+
+from tf_samtone.data import Pair
 from tf_samtone.evaluation import in_batch_metrics
+from tf_samtone.models import DualEncoder
 from tf_samtone.trainers.builders import (
     build_dataset,
     build_loss,
@@ -11,13 +17,20 @@ from tf_samtone.trainers.builders import (
 )
 from tf_samtone.trainers.collapse_guard import CollapseGuard
 from tf_samtone.trainers.progress_lines import ProgressLines
+from tf_samtone.trainers.recipe import LossRecipe, Recipe
 
 __all__ = ["fit_stages"]
 
 _LOGGER = logging.getLogger("tf_samtone")
 
 
-def fit_stages(model, recipe, pairs_of, loss=None, callbacks=()):
+def fit_stages(
+    model: DualEncoder,
+    recipe: Recipe,
+    pairs_of: Callable[[str], Sequence[Pair]],
+    loss: LossRecipe | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+) -> list[dict[str, Any]]:
     """Trains a model through all stages of a recipe.
 
     Args:

@@ -5,6 +5,8 @@ import time
 
 import keras
 
+Logs = dict[str, float] | None
+
 _LOGGER = logging.getLogger("tf_samtone")
 
 
@@ -20,7 +22,13 @@ class ProgressLines(keras.callbacks.Callback):
         interval_s: float. Seconds between lines. Defaults to `15.0`.
     """
 
-    def __init__(self, name, total_steps, pairs_per_step, interval_s=15.0):
+    def __init__(
+        self,
+        name: str,
+        total_steps: int,
+        pairs_per_step: int,
+        interval_s: float = 15.0,
+    ) -> None:
         super().__init__()
         self.name = name
         self.total_steps = total_steps
@@ -29,10 +37,10 @@ class ProgressLines(keras.callbacks.Callback):
         self._started = self._last_line = 0.0
         self._first_step_s = 0.0
 
-    def on_train_begin(self, logs=None):
+    def on_train_begin(self, logs: Logs = None) -> None:
         self._started = self._last_line = time.monotonic()
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         now = time.monotonic()
         step = batch + 1
         if step == 1:

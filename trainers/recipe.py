@@ -2,6 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass, field
+from typing import Any, NoReturn
 
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.architectures import check_architecture
@@ -35,7 +36,7 @@ class DataRecipe:
     packages: tuple[str, ...] = ()
     how_to_get: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _one_of("data.reader", self.reader, ("beir", "python_docs"))
         if self.reader == "beir" and not self.path:
             _refuse("data.path", self.path, "a folder for reader 'beir'")
@@ -81,7 +82,7 @@ class ModelRecipe:
     residual_init_scale: float = 1.0
     how_to_get: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         check_architecture(self.architecture)
         _one_of("model.dtype", self.dtype, ("float32", "mixed_bfloat16"))
         _at_least("model.projection_dim", self.projection_dim, 1)
@@ -113,7 +114,7 @@ class LossRecipe:
     direction_reduction: str = "sum"
     mask_duplicates: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _one_of("loss.name", self.name, ("samtone", "in_batch_softmax"))
         if not self.temperature > 0:
             _refuse("loss.temperature", self.temperature, "a number > 0")
@@ -133,7 +134,7 @@ class OptimizerRecipe:
     weight_decay: float = 0.0
     global_clipnorm: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _one_of("optimizer.name", self.name, ("adafactor", "adamw"))
 
 
@@ -162,7 +163,7 @@ class StageRecipe:
     warmup_steps: int = 0
     group_size: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _one_of("stages.pairs", self.pairs, ("train", "weak"))
         _at_least("stages.steps", self.steps, 1)
         _at_least("stages.warmup_steps", self.warmup_steps, 0)
@@ -195,7 +196,7 @@ class EvaluationRecipe:
     bm25: bool = True
     compare_losses: tuple[str, ...] = ()
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in self.compare_losses:
             LossRecipe(name=name)
 
@@ -228,7 +229,7 @@ class Recipe:
     description: str = ""
     schema_version: int = 1
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if not self.stages:
             _refuse("stages", self.stages, "at least one [[stages]] table")
         if self.schema_version != 1:
@@ -238,28 +239,28 @@ class Recipe:
             if weak:
                 _refuse("stages.pairs", "weak", "'train' for reader 'beir'")
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns nested dicts and lists that JSON can hold."""
         return dataclasses.asdict(self)
 
 
-def _refuse(name, value, expected):
+def _refuse(name: str, value: object, expected: str) -> NoReturn:
     raise InvalidInputError(
         f"Expected {name} to be {expected}. Received: {name}={value!r}. "
         "Correct the recipe."
     )
 
 
-def _one_of(name, value, choices):
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         _refuse(name, value, f"one of {choices}")
 
 
-def _at_least(name, value, least):
+def _at_least(name: str, value: int, least: int) -> None:
     if value < least:
         _refuse(name, value, f"at least {least}")
 
 
-def _share(name, value):
+def _share(name: str, value: float) -> None:
     if not 0 <= value < 1:
         _refuse(name, value, "in [0, 1)")

@@ -2,19 +2,23 @@
 
 import dataclasses
 import difflib
+import os
 import tomllib
 import types
 import typing
 from importlib import resources
 from pathlib import Path
+from typing import Any, NoReturn, TypeVar
 
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.trainers.recipe import Recipe
 
 __all__ = ["read_recipe"]
 
+_T = TypeVar("_T")
 
-def read_recipe(path):
+
+def read_recipe(path: str | os.PathLike[str]) -> Recipe:
     """Reads a recipe; every key must be known and of the right type.
 
     Args:
@@ -38,7 +42,7 @@ def read_recipe(path):
     return _build(Recipe, values, origin, prefix="")
 
 
-def _read(path):
+def _read(path: str | os.PathLike[str]) -> tuple[str, str]:
     file = Path(path)
     if file.is_file():
         return file.read_text(encoding="utf-8"), str(path)
@@ -57,10 +61,10 @@ def _read(path):
     )
 
 
-def _build(cls, values, origin, prefix):
+def _build(cls: type[_T], values: Any, origin: str, prefix: str) -> _T:
     if not isinstance(values, dict):
         _wrong_type(origin, prefix.rstrip("."), values, "a table")
-    fields = {f.name: f for f in dataclasses.fields(cls)}
+    fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     for key in values:
         if key not in fields:
             close = difflib.get_close_matches(key, fields, 1)
@@ -88,8 +92,8 @@ def _build(cls, values, origin, prefix):
     )
 
 
-def _convert(kind, value, origin, name):
-    if dataclasses.is_dataclass(kind):
+def _convert(kind: Any, value: Any, origin: str, name: str) -> Any:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _build(kind, value, origin, f"{name}.")
     if isinstance(kind, types.GenericAlias):
         if not isinstance(value, list):
@@ -103,7 +107,9 @@ def _convert(kind, value, origin, name):
     return value
 
 
-def _wrong_type(origin, name, value, expected):
+def _wrong_type(
+    origin: str, name: str, value: object, expected: str
+) -> NoReturn:
     raise InvalidInputError(
         f"Expected {name} to be {expected}. Received: {name}={value!r} in "
         f"{origin}. Correct the recipe."

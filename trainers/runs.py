@@ -2,16 +2,29 @@
 
 import logging
 import time
+from collections.abc import Callable, Sequence
 
+import numpy as np
+
+from tf_samtone.data import Collection
 from tf_samtone.evaluation import evaluate
+from tf_samtone.models import DualEncoder
 from tf_samtone.retrieval import BM25Index, ExactIndex, to_run
 
 __all__ = ["bm25_runs", "dense_runs", "figures", "format_table"]
 
+Runs = dict[str, dict[str, dict[str, float]]]
+
 _LOGGER = logging.getLogger("tf_samtone")
 
 
-def dense_runs(model, collection, splits, depth, embeddings=None):
+def dense_runs(
+    model: DualEncoder,
+    collection: Collection,
+    splits: Sequence[str],
+    depth: int,
+    embeddings: np.ndarray | None = None,
+) -> Runs:
     """Retrieves the queries of some splits from the whole corpus, exactly.
 
     Args:
@@ -44,7 +57,12 @@ def dense_runs(model, collection, splits, depth, embeddings=None):
     return runs
 
 
-def bm25_runs(collection, splits, depth, normalise=None):
+def bm25_runs(
+    collection: Collection,
+    splits: Sequence[str],
+    depth: int,
+    normalise: Callable[[str], str] = str,
+) -> Runs:
     """Retrieves with BM25; see `dense_runs`.
 
     Args:
@@ -52,12 +70,11 @@ def bm25_runs(collection, splits, depth, normalise=None):
         splits: names of splits.
         depth: int.
         normalise: function from text to text, applied to documents and queries
-            alike, or `None`.
+            alike. Defaults to none.
 
     Returns:
         `{split: run}`.
     """
-    normalise = normalise or str
     texts = [normalise(text) for text in collection.corpus.values()]
     index = BM25Index.build(texts, list(collection.corpus))
     runs = {}
@@ -69,7 +86,9 @@ def bm25_runs(collection, splits, depth, normalise=None):
     return runs
 
 
-def figures(runs, collection, metrics):
+def figures(
+    runs: Runs, collection: Collection, metrics: Sequence[str]
+) -> dict[str, dict[str, float]]:
     """Returns `{split: {metric: float}}`."""
     return {
         split: evaluate(run, collection.qrels[split], metrics)
@@ -77,7 +96,9 @@ def figures(runs, collection, metrics):
     }
 
 
-def format_table(rows, metrics):
+def format_table(
+    rows: dict[str, dict[str, float]], metrics: Sequence[str]
+) -> str:
     """Formats `{name: {metric: float}}` as a Markdown table."""
     lines = [
         "| | " + " | ".join(metrics) + " |",

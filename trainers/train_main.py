@@ -44,7 +44,7 @@ def define_flags(values: flags.FlagValues) -> None:
 def command(values: flags.FlagValues) -> None:
     """Trains, evaluates and prints one table per split."""
     from tf_samtone.trainers.recipe_file import read_recipe
-    from tf_samtone.trainers.train import summary, train
+    from tf_samtone.trainers.training import summary, train
 
     recipe = read_recipe(values.recipe)
     show_progress()

@@ -1,13 +1,14 @@
 """How far embeddings have moved into one point."""
 
 import numpy as np
+import numpy.typing as npt
 
 from tf_samtone.errors import InvalidInputError
 
 __all__ = ["mean_pairwise_cosine"]
 
 
-def mean_pairwise_cosine(embeddings):
+def mean_pairwise_cosine(embeddings: npt.ArrayLike) -> float:
     """Returns the mean cosine of all pairs of different rows.
 
         ( |sum_i x_i|^2 - n ) / ( n (n - 1) )       for unit vectors x_i

@@ -15,7 +15,7 @@ from tf_samtone.trainers import (
     StageRecipe,
     train,
 )
-from tf_samtone.trainers.train import summary
+from tf_samtone.trainers.training import summary
 
 
 @pytest.fixture

@@ -3,11 +3,14 @@
 import dataclasses
 import json
 import logging
+import os
 import time
 from pathlib import Path
+from typing import Any
 
 from tf_samtone._files import atomic_write_text
 from tf_samtone._version import __version__
+from tf_samtone.data import Collection
 from tf_samtone.errors import InvalidInputError, OutputExistsError
 from tf_samtone.evaluation import write_run
 from tf_samtone.trainers.builders import (
@@ -16,20 +19,27 @@ from tf_samtone.trainers.builders import (
     read_collection,
 )
 from tf_samtone.trainers.fit_stages import fit_stages
+from tf_samtone.trainers.recipe import LossRecipe, Recipe
 from tf_samtone.trainers.runs import (
+    Runs,
     bm25_runs,
     dense_runs,
     figures,
     format_table,
 )
 
-__all__ = ["prepare_output", "train"]
+__all__ = ["prepare_output", "summary", "train"]
 
 _LOGGER = logging.getLogger("tf_samtone")
 _DEPTH = 100
 
 
-def train(recipe, output_dir=None, *, overwrite=False):
+def train(
+    recipe: Recipe,
+    output_dir: str | os.PathLike[str] | None = None,
+    *,
+    overwrite: bool = False,
+) -> dict[str, Any]:
     """Trains and evaluates a dual encoder as a recipe says.
 
     Writes to the output folder: `recipe.json` (every value, also the
@@ -56,10 +66,8 @@ def train(recipe, output_dir=None, *, overwrite=False):
     prepare_output(output, overwrite=overwrite)
     collection = read_collection(recipe.data)
     _check_splits(recipe, collection)
-    atomic_write_text(
-        output / "recipe.json", _json({**recipe.to_dict()}) + "\n"
-    )
-    results = {
+    atomic_write_text(output / "recipe.json", _json(recipe.to_dict()) + "\n")
+    results: dict[str, Any] = {
         "recipe": recipe.name,
         "tf_samtone_version": __version__,
         "figures": {},
@@ -74,7 +82,7 @@ def train(recipe, output_dir=None, *, overwrite=False):
         started = time.monotonic()
         model = build_model(recipe)
         results["training"][loss.name] = fit_stages(
-            model, recipe, lambda name: collection.pairs(name), loss=loss
+            model, recipe, collection.pairs, loss=loss
         )
         if loss is recipe.loss:
             model.save_to_preset(output / "model", overwrite=overwrite)
@@ -86,7 +94,7 @@ def train(recipe, output_dir=None, *, overwrite=False):
     return results
 
 
-def prepare_output(output, *, overwrite):
+def prepare_output(output: Path, *, overwrite: bool) -> None:
     """Makes the output folder, or refuses one that holds results.
 
     Raises:
@@ -105,7 +113,7 @@ def prepare_output(output, *, overwrite):
     output.mkdir(parents=True, exist_ok=True)
 
 
-def summary(results):
+def summary(results: dict[str, Any]) -> str:
     """Formats results as one Markdown table per split."""
     rows = results["figures"]
     splits = {split: None for row in rows.values() for split in row}
@@ -117,7 +125,7 @@ def summary(results):
     return "\n\n".join(parts)
 
 
-def _losses(recipe):
+def _losses(recipe: Recipe) -> list[LossRecipe]:
     """Returns the recipe's loss, then those to compare it with."""
     others = [
         dataclasses.replace(recipe.loss, name=name)
@@ -127,7 +135,7 @@ def _losses(recipe):
     return [recipe.loss, *others]
 
 
-def _check_recipe(recipe):
+def _check_recipe(recipe: Recipe) -> None:
     check_inputs(recipe)
     if not recipe.model.preset:
         raise InvalidInputError(
@@ -137,7 +145,7 @@ def _check_recipe(recipe):
         )
 
 
-def _check_splits(recipe, collection):
+def _check_splits(recipe: Recipe, collection: Collection) -> None:
     known = list(collection.qrels)
     for split in ("train", *recipe.evaluation.splits):
         if split not in known:
@@ -148,7 +156,14 @@ def _check_splits(recipe, collection):
             )
 
 
-def _record(results, name, runs, collection, recipe, output):
+def _record(
+    results: dict[str, Any],
+    name: str,
+    runs: Runs,
+    collection: Collection,
+    recipe: Recipe,
+    output: Path,
+) -> None:
     """Keeps figures and runs as soon as they are known."""
     row = figures(runs, collection, recipe.evaluation.metrics)
     results["figures"][name] = row
@@ -166,5 +181,5 @@ def _record(results, name, runs, collection, recipe, output):
         )
 
 
-def _json(value):
+def _json(value: object) -> str:
     return json.dumps(value, indent=2)
