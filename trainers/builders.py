@@ -96,6 +96,9 @@ def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
             f"tokenizer={tokenizer!r}. Train one with "
             "tf_samtone.text.train_tokenizer."
         )
+    # Seeding TensorFlow drops the resource of every tokenizer made before
+    # ("Resource ... does not exist", TensorFlow Text 2.20).
+    tokenizer = keras_hub.models.T5Tokenizer(proto=tokenizer.proto)
     encoder = T5Encoder(
         vocabulary_size=model.vocabulary_size,
         num_layers=model.num_layers,
@@ -106,6 +109,8 @@ def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
         dropout=model.dropout,
         dtype=model.dtype,
     )
+    embeddings = encoder.token_embedding.embeddings
+    embeddings.assign(embeddings * model.embedding_init_scale)
     for layer in encoder.encoder_transformer_layers:
         for dense in (
             layer.self_attention.output_projector,
@@ -137,12 +142,16 @@ def build_optimizer(
         total_steps=stage.steps,
         warmup_steps=stage.warmup_steps,
     )
-    cls = {"adafactor": Adafactor, "adamw": keras.optimizers.AdamW}
-    return cls[optimizer.name](
-        schedule,
-        weight_decay=optimizer.weight_decay or None,
-        global_clipnorm=optimizer.global_clipnorm or None,
-    )
+    options = {
+        "learning_rate": schedule,
+        "global_clipnorm": optimizer.global_clipnorm or None,
+    }
+    if optimizer.name == "adamw":
+        # Unlike other optimizers Keras's AdamW takes no `None` for none.
+        return keras.optimizers.AdamW(
+            weight_decay=optimizer.weight_decay, **options
+        )
+    return Adafactor(weight_decay=optimizer.weight_decay or None, **options)
 
 
 def build_dataset(

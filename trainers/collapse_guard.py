@@ -35,8 +35,10 @@ class CollapseGuard(keras.callbacks.Callback):
         threshold: float = 0.99,
     ) -> None:
         super().__init__()
-        rows = np.linspace(0, len(documents) - 1, _PROBE_SIZE).astype(int)
-        self.probe = [documents[i] for i in np.unique(rows)]
+        # A document that answers many questions must not look like a collapse.
+        distinct = list(dict.fromkeys(documents))
+        rows = np.linspace(0, len(distinct) - 1, _PROBE_SIZE).astype(int)
+        self.probe = [distinct[i] for i in np.unique(rows)]
         self.check_steps = {max(1, total_steps // 2), total_steps}
         self.threshold = threshold
 

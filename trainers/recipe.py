@@ -64,6 +64,10 @@ class ModelRecipe:
         residual_init_scale: float in [0, 1]. Scales the initial output
             projections of every layer of random weights; at 0 the encoder
             starts as a mean of token embeddings.
+        embedding_init_scale: float > 0. Scales the initial token embeddings
+            of random weights. Hidden states are normalised, so only the size
+            of the steps relative to the embeddings changes: they turn faster
+            at a smaller scale.
         how_to_get: str. Shown when the preset is missing.
     """
 
@@ -80,6 +84,7 @@ class ModelRecipe:
     hidden_dim: int = 256
     intermediate_dim: int = 512
     residual_init_scale: float = 1.0
+    embedding_init_scale: float = 1.0
     how_to_get: str = ""
 
     def __post_init__(self) -> None:
@@ -92,6 +97,12 @@ class ModelRecipe:
         if not self.preset:
             _at_least("model.num_layers", self.num_layers, 1)
             _at_least("model.vocabulary_size", self.vocabulary_size, 64)
+            if not self.embedding_init_scale > 0:
+                _refuse(
+                    "model.embedding_init_scale",
+                    self.embedding_init_scale,
+                    "a number > 0",
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +164,10 @@ class StageRecipe:
         group_size: int. Runs of this many pairs, consecutive in the file,
             stay in one batch; 1 mixes all pairs. Sets whose neighbours are
             related (questions about one subject) get hard in-batch negatives.
+        num_layers: int. Layers that the encoder has in this stage, for random
+            weights; -1 for all. A stage with fewer is much faster; the next
+            one adds the others, which start as `model.residual_init_scale`
+            says.
     """
 
     name: str = "train"
@@ -162,8 +177,10 @@ class StageRecipe:
     learning_rate: float = 1e-3
     warmup_steps: int = 0
     group_size: int = 1
+    num_layers: int = -1
 
     def __post_init__(self) -> None:
+        _at_least("stages.num_layers", self.num_layers, -1)
         _one_of("stages.pairs", self.pairs, ("train", "weak"))
         _at_least("stages.steps", self.steps, 1)
         _at_least("stages.warmup_steps", self.warmup_steps, 0)
@@ -234,10 +251,22 @@ class Recipe:
             _refuse("stages", self.stages, "at least one [[stages]] table")
         if self.schema_version != 1:
             _refuse("schema_version", self.schema_version, "1")
+        for stage in self.stages:
+            self._check_layers(stage)
         if self.data.reader == "beir":
             weak = [s.name for s in self.stages if s.pairs == "weak"]
             if weak:
                 _refuse("stages.pairs", "weak", "'train' for reader 'beir'")
+
+    def _check_layers(self, stage: StageRecipe) -> None:
+        if self.model.preset and stage.num_layers >= 0:
+            _refuse("stages.num_layers", stage.num_layers, "-1 with a preset")
+        if not self.model.preset and stage.num_layers > self.model.num_layers:
+            _refuse(
+                "stages.num_layers",
+                stage.num_layers,
+                f"at most model.num_layers={self.model.num_layers}",
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """Returns nested dicts and lists that JSON can hold."""

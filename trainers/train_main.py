@@ -14,7 +14,7 @@ Writes the resolved recipe, the model, the runs and the results.
 
 Example:
   samtone-train --recipe=trainers/recipes/medquad.toml \\
-      --output_dir=runs/medquad
+      --output=runs/medquad
 """
 
 
@@ -28,7 +28,7 @@ def define_flags(values: flags.FlagValues) -> None:
         flag_values=values,
     )
     flags.DEFINE_string(
-        "output_dir",
+        "output",
         None,
         "Folder for model and results; runs/NAME of the recipe if left out.",
         flag_values=values,
@@ -48,7 +48,7 @@ def command(values: flags.FlagValues) -> None:
 
     recipe = read_recipe(values.recipe)
     show_progress()
-    results = train(recipe, values.output_dir, overwrite=values.overwrite)
+    results = train(recipe, values.output, overwrite=values.overwrite)
     print(summary(results))
 
 

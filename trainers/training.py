@@ -87,10 +87,10 @@ def train(
         if loss is recipe.loss:
             model.save_to_preset(output / "model", overwrite=overwrite)
         runs = dense_runs(model, collection, splits, _DEPTH)
-        _record(results, loss.name, runs, collection, recipe, output)
-        seconds = time.monotonic() - started
-        results["seconds"][loss.name] = round(seconds, 1)
+        seconds = round(time.monotonic() - started, 1)
+        results["seconds"][loss.name] = seconds
         _LOGGER.info("%s: %.0f s in all", loss.name, seconds)
+        _record(results, loss.name, runs, collection, recipe, output)
     return results
 
 

@@ -141,7 +141,7 @@ def test_huge_documents_are_cut(tmp_path):
 
     pairs = weak_pairs(roots={"pkg": tmp_path}, kinds=["comment_to_code"])
 
-    assert len(pairs[0].document) == 2000
+    assert len(pairs[0].document) == 1000
 
 
 @pytest.mark.parametrize("kinds", [[], ["comment"]], ids=["none", "unknown"])

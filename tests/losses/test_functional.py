@@ -9,37 +9,38 @@ import tensorflow as tf
 from tf_samtone.losses import functional
 
 
-def loss_and_gradients(positive, logits, mask):
+def loss_and_gradients(positive, negatives, mask, temperature=1.0):
     positive = tf.constant(positive, tf.float32)
-    logits = tf.constant(logits, tf.float32)
+    negatives = tf.constant(negatives, tf.float32)
     with tf.GradientTape() as tape:
-        tape.watch([positive, logits])
+        tape.watch([positive, negatives])
         loss = functional.contrastive_softmax_loss(
-            positive, [functional.Block(logits, tf.constant(mask))]
+            positive,
+            [functional.Block(negatives, tf.constant(mask))],
+            temperature,
         )
     return loss.numpy(), *[
-        g.numpy() for g in tape.gradient(loss, [positive, logits])
+        g.numpy() for g in tape.gradient(loss, [positive, negatives])
     ]
 
 
-def test_positive_logits_are_similarities_over_temperature():
-    logits = functional.positive_logits(
+def test_positive_similarities_are_the_products_of_the_rows():
+    similarities = functional.positive_similarities(
         tf.constant([[1.0, 0.0], [0.6, 0.8]]),
         tf.constant([[0.6, 0.8], [0.8, 0.6]]),
-        0.5,
     )
-    np.testing.assert_allclose(logits, [1.2, 1.92], rtol=1e-6)
+    np.testing.assert_allclose(similarities, [0.6, 0.96], rtol=1e-6)
 
 
 def test_loss_and_gradient_by_hand():
-    # Logits 0 (positive), log 2 and log 5 (masked): loss = log(1 + 2), and
-    # the negative holds 2/3 of the mass.
-    loss, d_positive, d_logits = loss_and_gradients(
-        [0.0], [[math.log(2), math.log(5)]], [[True, False]]
+    # Logits 0 (positive), log 2 and log 5 (masked) at temperature 0.1: the
+    # loss is log(1 + 2), and the negative holds 2/3 of the mass.
+    loss, d_positive, d_negatives = loss_and_gradients(
+        [0.0], [[0.1 * math.log(2), 0.1 * math.log(5)]], [[True, False]], 0.1
     )
     np.testing.assert_allclose(loss, [math.log(3)], rtol=1e-6)
-    np.testing.assert_allclose(d_positive, [-2 / 3], rtol=1e-6)
-    np.testing.assert_allclose(d_logits, [[2 / 3, 0]], rtol=1e-6)
+    np.testing.assert_allclose(d_positive, [-20 / 3], rtol=1e-6)
+    np.testing.assert_allclose(d_negatives, [[20 / 3, 0]], rtol=1e-6)
 
 
 def test_blocks_share_one_denominator():
@@ -49,7 +50,7 @@ def test_blocks_share_one_denominator():
         functional.Block(tf.math.log([[2.0]]), ones),
         functional.Block(tf.math.log([[3.0]]), ones),
     ]
-    loss = functional.contrastive_softmax_loss(tf.zeros([1]), blocks)
+    loss = functional.contrastive_softmax_loss(tf.zeros([1]), blocks, 1.0)
     np.testing.assert_allclose(loss, [math.log(6)], rtol=1e-6)
 
 
@@ -60,27 +61,27 @@ def test_the_log_sum_exp_adds_no_one_of_its_own():
 
 
 def test_a_row_without_negatives_has_no_loss_and_no_gradient():
-    loss, d_positive, d_logits = loss_and_gradients(
+    loss, d_positive, d_negatives = loss_and_gradients(
         [93.7], [[99.0, 98.0]], [[False, False]]
     )
     assert loss.tolist() == [0.0]
     assert d_positive.tolist() == [0.0]
-    assert d_logits.tolist() == [[0.0, 0.0]]
+    assert d_negatives.tolist() == [[0.0, 0.0]]
 
 
 def test_no_blocks_at_all_give_no_loss():
-    loss = functional.contrastive_softmax_loss(tf.constant([3.0]), [])
+    loss = functional.contrastive_softmax_loss(tf.constant([3.0]), [], 1.0)
     assert loss.numpy().tolist() == [0.0]
 
 
 @pytest.mark.parametrize("masked", [np.nan, np.inf, 1e30])
 def test_a_masked_logit_does_not_matter(masked):
-    loss, d_positive, d_logits = loss_and_gradients(
+    loss, d_positive, d_negatives = loss_and_gradients(
         [0.0], [[masked, 0.0]], [[False, True]]
     )
     np.testing.assert_allclose(loss, [math.log(2)], rtol=1e-6)
     np.testing.assert_allclose(d_positive, [-0.5], rtol=1e-6)
-    np.testing.assert_allclose(d_logits, [[0, 0.5]], rtol=1e-6)
+    np.testing.assert_allclose(d_negatives, [[0, 0.5]], rtol=1e-6)
 
 
 def test_nan_in_a_negative_is_reported_not_dropped():
@@ -96,8 +97,7 @@ def test_logits_far_beyond_the_range_of_exp_stay_finite():
 
 
 def test_a_small_loss_beside_large_logits_keeps_its_digits():
-    # log(1 + exp(-10)) at a logit of 100, where float32 steps are 8e-6.
-    loss, d_positive, _ = loss_and_gradients([100.0], [[90.0]], [[True]])
-    np.testing.assert_allclose(loss, [math.log1p(math.exp(-10))], rtol=3e-3)
-    expected = -math.exp(-10) / (1 + math.exp(-10))
-    np.testing.assert_allclose(d_positive, [expected], rtol=1e-5)
+    # log(1 + exp(-4)) beside a logit of 1000, where float32 steps are 6e-5.
+    loss, d_positive, _ = loss_and_gradients([1000.0], [[996.0]], [[True]])
+    np.testing.assert_allclose(loss, [math.log1p(math.exp(-4))], rtol=1e-5)
+    np.testing.assert_allclose(d_positive, [-1 / (1 + math.exp(4))], rtol=1e-6)

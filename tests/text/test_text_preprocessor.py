@@ -298,3 +298,37 @@ def test_the_published_t5_vocabulary_agrees_with_sentencepiece():
     assert features["token_ids"].numpy().tolist() == [
         expected_row(published, text, 24) for text in texts
     ]
+
+
+def test_the_vocabulary_survives_a_new_random_seed(vocabulary_path):
+    preprocessor = TextPreprocessor(load_tokenizer(vocabulary_path), 6)
+    before = preprocessor(["the cat"])["token_ids"].numpy()
+
+    tf.random.set_seed(1)
+
+    after = preprocessor(["the cat"])["token_ids"].numpy()
+    np.testing.assert_array_equal(after, before)
+
+
+def test_two_vocabularies_in_one_process_stay_apart(vocabulary_path, tmp_path):
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["dog bird fish dog bird"] * 5),
+        model_prefix=str(tmp_path / "other"),
+        vocab_size=16,
+        pad_id=0,
+        eos_id=1,
+        unk_id=2,
+        bos_id=-1,
+        hard_vocab_limit=False,
+    )
+    paths = (vocabulary_path, tmp_path / "other.model")
+    preprocessors = [TextPreprocessor(load_tokenizer(p), 9) for p in paths]
+
+    rows = [p.tokenize(["the dog"])[0].numpy().tolist() for p in preprocessors]
+
+    assert rows == [
+        sentencepiece.SentencePieceProcessor(model_file=str(path)).encode(
+            "the dog", add_eos=True
+        )
+        for path in paths
+    ]

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,9 @@ def preset_folder(tmp_path_factory):
 def beir_folder(tmp_path_factory):
     """Six subjects, two questions each; one subject held out per split."""
     folder = tmp_path_factory.mktemp("beir")
-    corpus = [{"_id": s, "text": f"all about the {s}"} for s in SUBJECTS]
+    corpus = [{"_id": s, "text": f"{s}, a {s[::-1]}"} for s in SUBJECTS]
     queries = [
-        {"_id": f"{s}-{i}", "text": f"{question} {s}"}
+        {"_id": f"{s}-{i}", "text": f"{s}, {question}"}
         for s in SUBJECTS
         for i, question in enumerate(("what is", "who knows"))
     ]
@@ -69,3 +70,28 @@ def make_recipe(preset_folder, beir_folder):
         return Recipe(**{**parts, **changes})
 
     return make
+
+
+@pytest.fixture(scope="session")
+def tiny_package(tmp_path_factory):
+    """The name of an importable package of 40 files with 3 functions each.
+
+    There are enough files for the hash of their names to give all splits.
+    """
+    folder = tmp_path_factory.mktemp("packages") / "tiny_package"
+    folder.mkdir()
+    animals = ("horse", "mouse", "eagle")
+    places = ("river", "castle", "meadow", "office", "harbour", "cellar")
+    for i in range(40):
+        place = f"{places[i % 6]}_{places[i // 6 % 6]}"
+        functions = [
+            f"def {animal}_{place}(field, {place}={i}):\n"
+            f'    """Find the {animal} number n{i} of the {place}."""\n'
+            f"    # Look behind the tree first.\n"
+            f"    return {place}.{animal}({animal!r}, {place})\n"
+            for animal in animals
+        ]
+        (folder / f"m{i}.py").write_text("\n".join(functions))
+    sys.path.insert(0, str(folder.parent))
+    yield folder.name
+    sys.path.remove(str(folder.parent))

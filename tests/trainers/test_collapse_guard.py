@@ -42,3 +42,8 @@ def test_embeddings_that_are_not_finite_stop_the_run():
 
 def test_other_steps_are_not_checked():
     _guard(np.ones((20, 4))).on_train_batch_end(5)
+
+
+def test_one_document_that_answers_many_questions_is_looked_at_once():
+    guard = CollapseGuard(["same"] * 9 + ["other"], total_steps=2)
+    assert guard.probe == ["same", "other"]

@@ -39,8 +39,8 @@ WEAK_KINDS = (
 
 _MIN_WORDS = 3
 _MAX_QUERY_WORDS = 40
-# Encoders read some hundred tokens; whole classes would only fill memory.
-_MAX_DOCUMENT_CHARACTERS = 2000
+# Encoders read about a hundred tokens; whole classes would only fill memory.
+_MAX_DOCUMENT_CHARACTERS = 1000
 
 
 def weak_pairs(

@@ -145,14 +145,14 @@ class ContrastiveLoss(keras.losses.Loss):
             blocks.append(
                 self._hard_block(anchors, hard_negatives, hard_negative_mask)
             )
-        positive = functional.positive_logits(
-            anchors, positives, self.temperature
+        positive = functional.positive_similarities(anchors, positives)
+        return functional.contrastive_softmax_loss(
+            positive, blocks, self.temperature
         )
-        return functional.contrastive_softmax_loss(positive, blocks)
 
     def _block(self, anchors, columns, mask):
-        logits = tf.matmul(anchors, columns, transpose_b=True)
-        return functional.Block(logits / self.temperature, mask)
+        similarities = tf.matmul(anchors, columns, transpose_b=True)
+        return functional.Block(similarities, mask)
 
     def _hard_block(self, anchors, hard_negatives, mask):
         hard_negatives, mask = _checks.checked_hard_negatives(

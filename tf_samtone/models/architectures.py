@@ -3,7 +3,12 @@
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.tower import Tower, projection_layer
 
-__all__ = ["ARCHITECTURES", "build_towers", "check_architecture"]
+__all__ = [
+    "ARCHITECTURES",
+    "build_towers",
+    "check_architecture",
+    "check_projection_dim",
+]
 
 ARCHITECTURES = {
     "sde": "one tower for both sides",
@@ -20,7 +25,20 @@ def check_architecture(architecture):
         choices = ", ".join(f"{k!r} ({v})" for k, v in ARCHITECTURES.items())
         raise InvalidInputError(
             f"Expected `architecture` to be one of {choices}. Received: "
-            f"architecture={architecture!r}."
+            f"architecture={architecture!r}. Check the spelling."
+        )
+
+
+def check_projection_dim(projection_dim):
+    """Raises `InvalidInputError` unless the width is an int above 0."""
+    if (
+        not isinstance(projection_dim, int)
+        or isinstance(projection_dim, bool)
+        or projection_dim < 1
+    ):
+        raise InvalidInputError(
+            "Expected `projection_dim` > 0, an int. Received: "
+            f"projection_dim={projection_dim!r}. The papers use 768."
         )
 
 
@@ -47,11 +65,7 @@ def build_towers(encoder, architecture="sde", projection_dim=768):
         Answering, https://arxiv.org/abs/2204.07120
     """
     check_architecture(architecture)
-    if not projection_dim > 0:
-        raise InvalidInputError(
-            "Expected `projection_dim` > 0. Received: "
-            f"projection_dim={projection_dim}."
-        )
+    check_projection_dim(projection_dim)
     projection = projection_layer(projection_dim)
     if architecture == "sde":
         tower = Tower(encoder, projection, name="tower")

@@ -1,5 +1,7 @@
 """Query tower and document tower, trained together."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -9,7 +11,7 @@ from tf_samtone.losses import ContrastiveLoss
 from tf_samtone.models import presets
 from tf_samtone.models.architectures import build_towers
 from tf_samtone.models.pair_features import as_feature_dataset, checked_features
-from tf_samtone.models.text_encoding import encode_texts
+from tf_samtone.models.text_encoding import encode_texts, texts_of_dataset
 from tf_samtone.text import TextPreprocessor
 
 
@@ -66,7 +68,7 @@ class DualEncoder(keras.Model):
         self.document_preprocessor = document_preprocessor
         self.architecture = architecture
         self._encode_functions = {}
-        self.contrastive_loss = None
+        self.contrastive_loss: Any = None
         self.in_batch_metrics = []
         self.built = True
 
@@ -106,9 +108,12 @@ class DualEncoder(keras.Model):
                 f"vocabulary_size={encoder.vocabulary_size}. Use the tokenizer "
                 "that belongs to the weights."
             )
-        towers = build_towers(encoder, architecture, projection_dim)
+        query_tower, document_tower = build_towers(
+            encoder, architecture, projection_dim
+        )
         return cls(
-            *towers,
+            query_tower,
+            document_tower,
             TextPreprocessor(tokenizer, query_length),
             TextPreprocessor(tokenizer, document_length),
             architecture=architecture,
@@ -206,33 +211,57 @@ class DualEncoder(keras.Model):
             loss: `ContrastiveLoss`, e.g. `SamToNeLoss()`.
             metrics: list of Keras metrics on `(labels, scores)`, float32
                 `[batch, batch]` each: the identity matrix, and the similarity
-                of every query with every document of the batch. See
-                `tf_samtone.evaluation.in_batch_metrics`. Defaults to none.
+                of every query with every document of the batch, such as
+                `MRRMetric` and `PrecisionMetric(topn=1)` of
+                `tf_samtone.evaluation.load_ranking_metrics()`. Defaults to
+                none.
             **kwargs: see `keras.Model.compile`.
 
         Raises:
-            InvalidInputError: if the loss is not a contrastive loss.
+            InvalidInputError: if the loss is not a contrastive loss, or a
+                metric is not a Keras metric.
         """
         if not isinstance(loss, ContrastiveLoss):
             raise InvalidInputError(
                 "Expected `loss` to be a tf_samtone.losses.ContrastiveLoss, "
-                f"e.g. SamToNeLoss(). Received: loss={loss!r}."
+                f"e.g. SamToNeLoss(). Received: loss={loss!r}. Wrap other "
+                "losses in a subclass of it."
             )
+        metrics = [] if metrics is None else list(metrics)
+        for metric in metrics:
+            if not isinstance(metric, keras.metrics.Metric):
+                raise InvalidInputError(
+                    "Expected `metrics` to be a list of keras.metrics.Metric. "
+                    f"Received: {metric!r} in it. Metrics of dual encoders "
+                    "have no names; pass objects."
+                )
         super().compile(optimizer=optimizer, **kwargs)
         self.contrastive_loss = loss
-        self.in_batch_metrics = list(metrics or [])
+        # In place: Keras would go on tracking the metrics of a list that is
+        # replaced, and report them for ever.
+        self.in_batch_metrics.clear()
+        self.in_batch_metrics.extend(metrics)
 
     def get_compile_config(self):
         """Returns `None`: a preset does not hold the optimizer."""
         return None
 
-    def fit(self, x=None, **kwargs):
+    def fit(self, x=None, *, validation_data=None, **kwargs):
         # The dataset is shuffled by its maker; Keras warns if told to do it.
         kwargs.setdefault("shuffle", False)
-        return super().fit(as_feature_dataset(self, x), **kwargs)
+        if validation_data is not None:
+            validation_data = as_feature_dataset(self, validation_data)
+        return super().fit(
+            as_feature_dataset(self, x),
+            validation_data=validation_data,
+            **kwargs,
+        )
 
     def evaluate(self, x=None, **kwargs):
-        return super().evaluate(as_feature_dataset(self, x), **kwargs)
+        # Within fit Keras evaluates what fit has converted already.
+        if not kwargs.get("_use_cached_eval_dataset"):
+            x = as_feature_dataset(self, x)
+        return super().evaluate(x, **kwargs)
 
     def train_step(self, data):
         features = checked_features(data)
@@ -301,7 +330,7 @@ class DualEncoder(keras.Model):
 
     def _encode(self, side, texts, show_progress):
         if isinstance(texts, tf.data.Dataset):
-            texts = [t for x in texts for t in np.ravel(x.numpy()).tolist()]
+            texts = texts_of_dataset(texts)
         preprocessor = getattr(self, f"{side}_preprocessor")
         return encode_texts(
             self._encode_function(side),

@@ -14,7 +14,11 @@ from tf_samtone._files import (
     write_manifest,
 )
 from tf_samtone._version import __version__
-from tf_samtone.errors import MismatchError
+from tf_samtone.errors import InvalidInputError, MismatchError
+from tf_samtone.models.architectures import (
+    check_architecture,
+    check_projection_dim,
+)
 from tf_samtone.models.t5_encoder import T5Encoder
 from tf_samtone.text import load_tokenizer, save_tokenizer
 
@@ -60,9 +64,11 @@ def load(cls, preset, *, requested, dtype=None):
     if (Path(preset) / MANIFEST_NAME).is_file():
         model = _load_dual_encoder(cls, Path(preset), chosen, dtype)
     else:
-        model = cls.from_encoder(
-            *_load_t5(preset, dtype), **{**_DEFAULTS, **chosen}
-        )
+        options = {**_DEFAULTS, **chosen}
+        # Here too, so that a typing error costs no loading of weights.
+        check_architecture(options["architecture"])
+        check_projection_dim(options["projection_dim"])
+        model = cls.from_encoder(*_load_t5(preset, dtype), **options)
     return _with_dropout(cls, model, dropout)
 
 
@@ -115,7 +121,14 @@ def _load_dual_encoder(cls, directory, chosen, dtype):
     model = cls.from_encoder(
         encoder, load_tokenizer(directory), **{**config, **chosen}
     )
-    model.load_weights(directory / _WEIGHTS)
+    try:
+        model.load_weights(directory / _WEIGHTS)
+    except ValueError as error:
+        raise MismatchError(
+            f"Expected in {directory / _WEIGHTS} the weights that {_CONFIG} "
+            f"describes, with projection_dim={config['projection_dim']}. "
+            f"Received: {error} Use the config that belongs to the weights."
+        ) from error
     return model
 
 
@@ -124,13 +137,21 @@ def _load_t5(preset, dtype):
     # this convenience reaches up, and only when it is called.
     from tf_samtone import checkpoints
 
-    if checkpoints.is_hugging_face_folder(preset):
-        encoder = checkpoints.load_hugging_face_t5(preset, dtype=dtype)
-    else:
+    if not Path(preset).is_dir():
         encoder = checkpoints.load_keras_hub_t5(preset, dtype=dtype)
-    if Path(preset).is_dir():
-        return encoder, load_tokenizer(preset)
-    return encoder, keras_hub.models.T5Tokenizer.from_preset(str(preset))
+        return encoder, keras_hub.models.T5Tokenizer.from_preset(str(preset))
+    if not (Path(preset) / _CONFIG).is_file():
+        raise InvalidInputError(
+            "Expected `preset` to be a folder of save_to_preset, of KerasHub "
+            "or of Hugging Face (config.json, model.safetensors, "
+            f"spiece.model). Received: preset={str(preset)!r}, a folder "
+            f"without {_CONFIG}. Check the path."
+        )
+    # The small file first: a folder without it costs no loading of weights.
+    tokenizer = load_tokenizer(preset)
+    if checkpoints.is_hugging_face_folder(preset):
+        return checkpoints.load_hugging_face_t5(preset, dtype=dtype), tokenizer
+    return checkpoints.load_keras_hub_t5(preset, dtype=dtype), tokenizer
 
 
 def _with_dropout(cls, model, dropout):

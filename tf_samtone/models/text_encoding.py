@@ -6,9 +6,11 @@ import numpy as np
 import tensorflow as tf
 import tqdm
 
+from tf_samtone.errors import InvalidInputError
 from tf_samtone.text import TextPreprocessor
+from tf_samtone.text._inputs import check_texts
 
-__all__ = ["encode_texts"]
+__all__ = ["encode_texts", "texts_of_dataset"]
 
 _TEXTS_PER_TOKENIZATION = 4096
 # Few distinct lengths keep the number of traced shapes small.
@@ -40,7 +42,11 @@ def encode_texts(
 
     Returns:
         float32 `[len(texts), dim]`, row i of text i.
+
+    Raises:
+        InvalidInputError: if a row is not a string; the message names it.
     """
+    check_texts(texts)
     rows = _token_rows(preprocessor, texts)
     order = np.argsort([-len(row) for row in rows], kind="stable")
     embeddings = np.empty((len(rows), dim), np.float32)
@@ -57,6 +63,32 @@ def encode_texts(
             embeddings[batch] = tower(features)
             progress.update(len(batch))
     return embeddings
+
+
+def texts_of_dataset(dataset: tf.data.Dataset) -> list[bytes]:
+    """Reads a dataset of strings, scalar or batched, into a list.
+
+    Args:
+        dataset: `tf.data.Dataset` of string tensors, scalar or `[batch]`.
+
+    Returns:
+        list of bytes.
+
+    Raises:
+        InvalidInputError: if its elements are anything else.
+    """
+    spec = dataset.element_spec
+    if not isinstance(spec, tf.TensorSpec) or spec.dtype != tf.string:
+        raise InvalidInputError(
+            "Expected a dataset of strings, scalar or [batch]. Received: "
+            f"{spec}. Map it to its texts first."
+        )
+    # Without dtype=object NumPy would cut NUL bytes from the end of a scalar.
+    return [
+        text
+        for element in dataset
+        for text in np.asarray(element.numpy(), dtype=object).ravel()
+    ]
 
 
 def _token_rows(

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.text._inputs import to_string_tensor
+from tf_samtone.text._vocabulary_resource import keep_vocabulary_alive
 
 _BYTES_PER_TOKEN = 64
 _LEAST_MAXIMUM_BYTES = 4096
@@ -68,6 +69,7 @@ class TextPreprocessor(tf.Module):
         super().__init__(name=name)
         _check_tokenizer(tokenizer)
         _check_length(sequence_length)
+        keep_vocabulary_alive(tokenizer)
         self.tokenizer = tokenizer
         self.sequence_length = int(sequence_length)
         self.maximum_bytes = max(
