@@ -20,23 +20,17 @@ class InBatchSoftmaxLoss(ContrastiveLoss):
     >>> queries = [[1.0, 0.0], [0.0, 1.0]]
     >>> documents = [[0.8, 0.6], [0.0, 1.0]]
     >>> print(f"{float(loss(queries, documents)):.4f}")
-    0.8175
+    0.5975
 
     Use it with `compile`:
 
     >>> # model.compile(optimizer="adam", loss=InBatchSoftmaxLoss())
 
     Args:
-        temperature: float > 0. Divides every similarity. Defaults to `0.01`.
-        bidirectional: bool. Adds the document-to-query direction. Defaults to
-            `True`.
-        direction_reduction: str. `"sum"` adds the two directions, `"mean"`
-            halves the sum. Defaults to `"sum"`.
-        mask_duplicates: bool. Two rows with an equal query id or document id
-            are not negatives of each other (needs ids: `per_example`, or `fit`
-            on a dataset that has them). Defaults to `True`.
-        reduction: str. Over the batch. Defaults to `"sum_over_batch_size"`.
+        temperature: float > 0, or `LearnedTemperature`. Divides every
+            similarity. Defaults to `0.01`.
         name: str. Defaults to `"in_batch_softmax"`.
+        **options: see `ContrastiveLoss`.
 
     Call arguments:
         queries: float `[batch, dim]`, unit vectors.
@@ -54,20 +48,5 @@ class InBatchSoftmaxLoss(ContrastiveLoss):
         https://arxiv.org/abs/2112.07899
     """
 
-    def __init__(
-        self,
-        temperature=0.01,
-        bidirectional=True,
-        direction_reduction="sum",
-        mask_duplicates=True,
-        reduction="sum_over_batch_size",
-        name="in_batch_softmax",
-    ):
-        super().__init__(
-            temperature,
-            bidirectional,
-            direction_reduction,
-            mask_duplicates,
-            reduction,
-            name,
-        )
+    def __init__(self, temperature=0.01, *, name="in_batch_softmax", **options):
+        super().__init__(temperature, name=name, **options)

@@ -2,7 +2,7 @@
 
 import keras
 
-from tf_samtone.errors import InvalidInputError
+from tf_samtone.losses import _checks
 from tf_samtone.losses.contrastive_loss import ContrastiveLoss
 
 SAME_TOWER_SIDES = {
@@ -30,26 +30,20 @@ class SamToNeLoss(ContrastiveLoss):
     >>> queries = [[1.0, 0.0], [0.0, 1.0]]
     >>> documents = [[0.8, 0.6], [0.0, 1.0]]
     >>> print(f"{float(loss(queries, documents)):.4f}")
-    0.9471
+    0.7197
 
     Use it with `compile`:
 
     >>> # model.compile(optimizer="adam", loss=SamToNeLoss())
 
     Args:
-        temperature: float > 0. Divides every similarity. Defaults to `0.01`.
+        temperature: float > 0, or `LearnedTemperature`. Divides every
+            similarity. Defaults to `0.01`.
         same_tower: str. Side whose own tower gives negatives: `"query"`,
             `"document"` or `"both"`. Defaults to `"query"`.
-        bidirectional: bool. Adds the document-to-query direction. Defaults to
-            `True`.
-        direction_reduction: str. `"sum"` adds the two directions, `"mean"`
-            halves the sum. Defaults to `"sum"`.
-        mask_duplicates: bool. Two rows with an equal query id or document id
-            are not negatives of each other (needs ids: `per_example`, or `fit`
-            on a dataset that has them). The paper has no such mask. Defaults
-            to `True`.
-        reduction: str. Over the batch. Defaults to `"sum_over_batch_size"`.
         name: str. Defaults to `"samtone"`.
+        **options: see `ContrastiveLoss`. The paper has no mask of duplicates;
+            `mask_duplicates=False` is its loss to the letter.
 
     Call arguments:
         queries: float `[batch, dim]`, unit vectors.
@@ -72,33 +66,13 @@ class SamToNeLoss(ContrastiveLoss):
         self,
         temperature=0.01,
         same_tower="query",
-        bidirectional=True,
-        direction_reduction="sum",
-        mask_duplicates=True,
-        reduction="sum_over_batch_size",
+        *,
         name="samtone",
+        **options,
     ):
-        super().__init__(
-            temperature,
-            bidirectional,
-            direction_reduction,
-            mask_duplicates,
-            reduction,
-            name,
-        )
-        if same_tower not in SAME_TOWER_SIDES:
-            raise InvalidInputError(
-                f"Expected `same_tower` to be one of {tuple(SAME_TOWER_SIDES)}."
-                f" Received: same_tower={same_tower!r}. Use 'query' for the "
-                "paper's default."
-            )
-        if same_tower != "query" and not bidirectional:
-            raise InvalidInputError(
-                "Expected `bidirectional=True` with same-tower negatives on "
-                f"the document side. Received: same_tower={same_tower!r}, "
-                "bidirectional=False. The document side belongs to the "
-                "document-to-query direction."
-            )
+        super().__init__(temperature, name=name, **options)
+        _checks.check_choice("same_tower", same_tower, SAME_TOWER_SIDES)
+        _checks.check_directions(same_tower, self.bidirectional)
         self.same_tower = same_tower
         self.same_tower_sides = SAME_TOWER_SIDES[same_tower]
 
