@@ -7,135 +7,71 @@ import tensorflow as tf
 import testing
 
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import InBatchSoftmaxLoss, SamToNeLoss
+from tf_samtone.losses import (
+    GTELoss,
+    InBatchSoftmaxLoss,
+    PairLoss,
+    SamToNeLoss,
+)
+from tf_samtone.losses.pair_batch import PairBatch
 
-LOSSES = {
-    "in_batch": InBatchSoftmaxLoss(temperature=0.05),
-    "one_way": InBatchSoftmaxLoss(temperature=0.05, bidirectional=False),
-    "query": SamToNeLoss(temperature=0.05),
-    "document": SamToNeLoss(temperature=0.05, same_tower="document"),
-    "both": SamToNeLoss(
-        temperature=0.05, same_tower="both", direction_reduction="mean"
-    ),
-}
-BATCH, DIM = 8, 5
+ROWS, DIM = 8, 5
 QUERY_IDS = np.array([1, 2, 3, 3, 4, 5, 6, 7])
 DOCUMENT_IDS = np.array([1, 2, 3, 4, 5, 6, 2, 8])
-
-
-@pytest.fixture(params=LOSSES.values(), ids=LOSSES)
-def loss(request):
-    return request.param
 
 
 @pytest.fixture
 def batch():
     """Random queries and documents, some of which occur twice."""
     return {
-        "queries": testing.random_unit_vectors(0, BATCH, DIM),
-        "documents": testing.random_unit_vectors(1, BATCH, DIM),
+        "queries": testing.random_unit_vectors(0, ROWS, DIM),
+        "documents": testing.random_unit_vectors(1, ROWS, DIM),
+        "hard_negatives": testing.random_unit_vectors(2, ROWS, 2, DIM),
         "query_ids": QUERY_IDS,
         "document_ids": DOCUMENT_IDS,
     }
 
 
-def value_and_gradients(loss, queries, documents, **kwargs):
-    queries, documents = tf.constant(queries), tf.constant(documents)
-    with tf.GradientTape() as tape:
-        tape.watch([queries, documents])
-        values = loss.per_example(queries, documents, **kwargs)
-        total = tf.reduce_sum(values)
-    gradients = tape.gradient(total, [queries, documents])
-    return values.numpy(), *[g.numpy() for g in gradients]
-
-
-@pytest.mark.parametrize("num_blocks", [2, 4])
-def test_blocks_of_rows_against_all_columns_equal_the_whole(
-    loss, batch, num_blocks
-):
-    # Each block stands for a replica that sees all rows but owns a few.
-    whole, *whole_gradients = value_and_gradients(loss, **batch)
-    rows = BATCH // num_blocks
-    queries = tf.constant(batch["queries"])
-    documents = tf.constant(batch["documents"])
-    with tf.GradientTape() as tape:
-        tape.watch([queries, documents])
-        parts = []
-        for start in range(0, BATCH, rows):
-            part = slice(start, start + rows)
-            parts.append(
-                loss.per_example(
-                    queries[part],
-                    documents[part],
-                    query_ids=QUERY_IDS[part],
-                    document_ids=DOCUMENT_IDS[part],
-                    row_offset=start,
-                    all_queries=queries,
-                    all_documents=documents,
-                    all_query_ids=QUERY_IDS,
-                    all_document_ids=DOCUMENT_IDS,
-                )
-            )
-        values = tf.concat(parts, axis=0)
-        total = tf.reduce_sum(values)
-    gradients = tape.gradient(total, [queries, documents])
-    np.testing.assert_allclose(values, whole, rtol=1e-6, atol=1e-6)
-    for actual, expected in zip(gradients, whole_gradients, strict=True):
-        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_permuting_the_batch_permutes_the_rows(loss, batch):
-    order = np.random.default_rng(2).permutation(BATCH)
-    shuffled = {name: value[order] for name, value in batch.items()}
-    np.testing.assert_allclose(
-        loss.per_example(**shuffled),
-        loss.per_example(**batch).numpy()[order],
-        rtol=1e-5,
-        atol=1e-6,
-    )
-
-
-def test_a_batch_of_one_has_no_loss_and_no_gradient(loss):
-    values, *gradients = value_and_gradients(
-        loss, np.float32([[0.6, 0.8]]), np.float32([[1.0, 0.0]])
-    )
-    assert values.tolist() == [0.0]
-    np.testing.assert_array_equal(gradients, np.zeros([2, 1, 2]))
-
-
-def test_a_row_with_all_others_masked_has_no_loss_and_no_gradient(loss, batch):
-    batch["query_ids"] = np.full(BATCH, 3)
-    values, *gradients = value_and_gradients(loss, **batch)
-    np.testing.assert_array_equal(values, np.zeros(BATCH))
-    np.testing.assert_array_equal(gradients, np.zeros([2, BATCH, DIM]))
-
-
-@pytest.mark.parametrize("temperature", [0.01, 0.001])
-def test_identical_rows_stay_finite_at_low_temperature(loss, temperature):
-    loss = loss.from_config({**loss.get_config(), "temperature": temperature})
-    same = np.tile(np.float32([[0.6, 0.8]]), [4, 1])
-    values, *gradients = value_and_gradients(loss, same, same)
-    assert np.isfinite(values).all()
-    assert np.isfinite(gradients).all()
-
-
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64"])
-def test_any_float_input_gives_the_float32_loss_of_its_values(
-    loss, batch, dtype
-):
-    queries = tf.cast(batch["queries"], dtype)
-    documents = tf.cast(batch["documents"], dtype)
-    actual = loss.per_example(queries, documents)
-    expected = loss.per_example(
-        tf.cast(queries, tf.float32), tf.cast(documents, tf.float32)
-    )
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_short_floats_give_the_float32_loss_of_their_values(case, batch, dtype):
+    loss = case.loss()
+    short = {
+        name: tf.cast(batch[name], dtype) if batch[name].ndim > 1 else ids
+        for name, ids in batch.items()
+    }
+    long = {
+        name: tf.cast(value, tf.float32) if tf.rank(value) > 1 else value
+        for name, value in short.items()
+    }
+    actual, expected = loss.per_example(**short), loss.per_example(**long)
     assert actual.dtype == tf.float32
     np.testing.assert_array_equal(actual, expected)
 
 
-def test_nan_in_a_query_reaches_the_loss(loss, batch):
-    batch["queries"][0] = np.nan
-    assert np.isnan(loss(batch["queries"], batch["documents"]))
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_no_logit_is_formed_in_16_bits(loss, dtype):
+    @tf.function
+    def step(queries, documents):
+        with tf.GradientTape() as tape:
+            tape.watch([queries, documents])
+            total = tf.reduce_sum(loss.per_example(queries, documents))
+        return tape.gradient(total, [queries, documents])
+
+    spec = tf.TensorSpec([ROWS, DIM], dtype)
+    graph = step.get_concrete_function(spec, spec).graph.as_graph_def()
+    nodes = [
+        *graph.node,
+        *(n for f in graph.library.function for n in f.node_def),
+    ]
+    short = tf.as_dtype(dtype).as_datatype_enum
+    operations = {node.op for node in nodes if node.attr["T"].type == short}
+    assert operations <= {"Identity"}
+    assert "MatMul" in {node.op for node in nodes}
+
+
+def test_float64_stays_float64(loss, batch):
+    queries = tf.cast(batch["queries"], tf.float64)
+    assert loss.per_example(queries, batch["documents"]).dtype == tf.float64
 
 
 def test_calling_gives_the_mean_over_the_batch(loss, batch):
@@ -143,6 +79,17 @@ def test_calling_gives_the_mean_over_the_batch(loss, batch):
     np.testing.assert_allclose(
         loss(queries, documents),
         np.mean(loss.per_example(queries, documents)),
+        rtol=1e-6,
+    )
+
+
+def test_calling_weighs_the_rows(loss, batch):
+    queries, documents = batch["queries"], batch["documents"]
+    weights = np.arange(ROWS, dtype=np.float32)
+    rows = loss.per_example(queries, documents).numpy()
+    np.testing.assert_allclose(
+        loss(queries, documents, sample_weight=weights),
+        np.mean(rows * weights),
         rtol=1e-6,
     )
 
@@ -160,27 +107,39 @@ def test_calling_does_not_squeeze_or_pair_the_axes(loss, dim):
 
 
 def test_an_unknown_batch_size_gives_the_same_values(loss, batch):
-    spec = tf.TensorSpec([None, DIM], tf.float32)
-    ids = tf.TensorSpec([None], tf.int64)
+    specs = {
+        name: tf.TensorSpec([None] * (value.ndim - 1) + [DIM], value.dtype)
+        if value.ndim > 1
+        else tf.TensorSpec([None], value.dtype)
+        for name, value in batch.items()
+    }
     graph = tf.function(
-        lambda q, p, a, b: loss.per_example(q, p, query_ids=a, document_ids=b),
-        input_signature=[spec, spec, ids, ids],
-    )
-    actual = graph(
-        batch["queries"], batch["documents"], QUERY_IDS, DOCUMENT_IDS
+        lambda arrays: loss.per_example(**arrays), input_signature=[specs]
     )
     expected = loss.per_example(**batch)
-    np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
+    actual = graph({name: tf.constant(v) for name, v in batch.items()})
+    assert testing.relative_error(actual, expected) <= 2e-6
 
 
-def test_xla_compiles_the_loss(loss, batch):
-    compiled = tf.function(loss.per_example, jit_compile=True)
-    np.testing.assert_allclose(
-        compiled(**batch), loss.per_example(**batch), rtol=1e-5, atol=1e-6
-    )
+def test_xla_compiles_the_loss_and_its_gradient(loss, batch):
+    ids = {name: batch.pop(name) for name in ("query_ids", "document_ids")}
+    arrays = {name: tf.constant(value) for name, value in batch.items()}
+
+    def step(arrays):
+        with tf.GradientTape() as tape:
+            tape.watch(arrays)
+            rows = loss.per_example(**arrays, **ids)
+            total = tf.reduce_sum(rows)
+        return {"rows": rows, **tape.gradient(total, arrays)}
+
+    expected = step(arrays)
+    actual = tf.function(step, jit_compile=True)(arrays)
+    for name, value in expected.items():
+        assert testing.relative_error(actual[name], value) <= 2e-6
 
 
-def test_serialization_restores_class_and_values(loss, batch):
+def test_serialization_restores_class_and_values(case, batch):
+    loss = case.loss()
     copy = keras.saving.deserialize_keras_object(
         keras.saving.serialize_keras_object(loss)
     )
@@ -191,82 +150,106 @@ def test_serialization_restores_class_and_values(loss, batch):
     )
 
 
+def test_masked_pairs_are_counted_over_blocks_and_directions(batch):
+    pairs = PairBatch.checked(**batch)
+    # Query ids 3 and 3 pair up rows 2 and 3, document ids rows 1 and 6: each
+    # is missing from four blocks.
+    counts = SamToNeLoss(same_tower="both").count_masked(pairs)
+    assert counts.numpy().tolist() == [0, 4, 4, 4, 0, 0, 4, 0]
+    counts = InBatchSoftmaxLoss(bidirectional=False).count_masked(pairs)
+    assert counts.numpy().tolist() == [0, 1, 1, 1, 0, 0, 1, 0]
+
+
+def test_masked_hard_negatives_are_no_masked_pairs(batch):
+    # The mask says which exist; only an id takes one away.
+    pairs = PairBatch.checked(
+        **batch,
+        hard_negative_mask=np.arange(ROWS * 2).reshape(ROWS, 2) > 3,
+        hard_negative_ids=np.full([ROWS, 2], 8),
+    )
+    counts = InBatchSoftmaxLoss(bidirectional=False).count_masked(pairs)
+    assert counts.numpy().tolist() == [0, 1, 1, 1, 0, 0, 1, 12]
+
+
 @pytest.mark.parametrize(
-    "temperature", [0, 0.0, -1.0, float("nan"), float("inf"), "low", None]
+    "temperature",
+    [0, 0.0, -1.0, float("nan"), float("inf"), "low", None, tf.constant(0.1)],
+    ids=str,
 )
-@pytest.mark.parametrize("cls", [InBatchSoftmaxLoss, SamToNeLoss])
-def test_a_temperature_that_is_not_positive_is_refused(cls, temperature):
-    with pytest.raises(InvalidInputError, match="Expected `temperature` > 0"):
+@pytest.mark.parametrize(
+    "cls", [InBatchSoftmaxLoss, SamToNeLoss, PairLoss, GTELoss]
+)
+def test_a_temperature_that_is_not_a_positive_number_is_refused(
+    cls, temperature
+):
+    message = "Expected `temperature` > 0.*temperature=.*LearnedTemperature"
+    with pytest.raises(InvalidInputError, match=message):
         cls(temperature=temperature)
 
 
-@pytest.mark.parametrize("cls", [InBatchSoftmaxLoss, SamToNeLoss])
-def test_an_unknown_direction_reduction_lists_the_known(cls):
-    with pytest.raises(InvalidInputError, match=r"'sum', 'mean'.*'product'"):
-        cls(direction_reduction="product")
-
-
-def vectors(*shape):
-    return np.zeros(shape, np.float32)
-
-
-BAD_INPUTS = {
-    "rank": ({"queries": vectors(3), "documents": vectors(3)}, r"\[batch, d"),
-    "rows": (
-        {"queries": vectors(3, 2), "documents": vectors(4, 2)},
-        "same shape",
+BAD_OPTIONS = {
+    "direction reduction": (
+        {"direction_reduction": "product"},
+        r"\('sum', 'mean'\).*direction_reduction='product'",
     ),
-    "width": (
-        {"queries": vectors(3, 2), "documents": vectors(3, 4)},
-        "same shape",
+    "hard negatives": (
+        {"hard_negatives": "none"},
+        r"\('all', 'own'\).*hard_negatives='none'",
     ),
-    "float ids": ({"query_ids": [1.0, 2.0, 3.0]}, "integer dtype"),
-    "column of ids": ({"query_ids": [[1], [2], [3]]}, "one id per row"),
-    "too few ids": ({"document_ids": [1, 2]}, "`document_ids` of shape"),
-    "one side gathered": ({"all_queries": vectors(6, 2)}, "together"),
-    "gathered width": (
-        {"all_queries": vectors(6, 4), "all_documents": vectors(6, 4)},
-        "as wide as",
+    "negative margin": (
+        {"margin": -0.1, "margin_position": "inside"},
+        "`margin` to be a finite number >= 0.0.*margin=-0.1",
     ),
-    "ids not gathered": (
-        {
-            "all_queries": vectors(6, 2),
-            "all_documents": vectors(6, 2),
-            "query_ids": [1, 2, 3],
-        },
-        "`all_query_ids` with",
+    "margin without its position": (
+        {"margin": 0.1},
+        r"\('inside', 'outside'\).*margin_position=None",
     ),
-    "gathered float ids": (
-        {
-            "all_queries": vectors(3, 2),
-            "all_documents": vectors(3, 2),
-            "query_ids": [1, 2, 3],
-            "all_query_ids": [1.0, 2.0, 3.0],
-        },
-        "`all_query_ids` of an integer",
+    "unknown margin position": (
+        {"margin_position": "above"},
+        r"\('inside', 'outside'\).*margin_position='above'",
     ),
-    "rank of hard negatives": (
-        {"hard_negatives": vectors(3, 2)},
-        r"\[batch, k, 2\]",
+    "smoothing": (
+        {"label_smoothing": 1.0},
+        "`label_smoothing` .* >= 0.0 and < 1.0. Received: label_smoothing=1.0",
     ),
-    "width of hard negatives": (
-        {"hard_negatives": vectors(3, 1, 5)},
-        r"\[batch, k, 2\]",
+    "weight": (
+        {"same_tower_weight": 0},
+        "`same_tower_weight` .* > 0.0. Received: same_tower_weight=0",
     ),
-    "shape of the hard negative mask": (
-        {
-            "hard_negatives": vectors(3, 2, 2),
-            "hard_negative_mask": np.ones([3, 1], bool),
-        },
-        "hard_negative_mask",
+    "text as weight": ({"same_tower_weight": "1"}, "same_tower_weight='1'"),
+    "bool as weight": ({"same_tower_weight": True}, "=True"),
+    "score margin": (
+        {"score_margin": float("nan")},
+        "`score_margin` to be a finite number. Received: score_margin=nan",
     ),
+    "tile size": ({"tile_size": 0}, "`tile_size` .* above 0.*tile_size=0"),
+    "fractional tile size": ({"tile_size": 1.5}, "tile_size=1.5.*Pass None"),
 }
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"), BAD_INPUTS.values(), ids=BAD_INPUTS
+    ("options", "message"), BAD_OPTIONS.values(), ids=BAD_OPTIONS
 )
-def test_inputs_that_do_not_fit_are_refused(loss, arguments, message):
-    good = {"queries": vectors(3, 2), "documents": vectors(3, 2)}
+@pytest.mark.parametrize("cls", [InBatchSoftmaxLoss, PairLoss])
+def test_options_out_of_range_are_refused(cls, options, message):
     with pytest.raises(InvalidInputError, match=message):
-        loss.per_example(**{**good, **arguments})
+        cls(**options)
+
+
+def test_numpy_numbers_are_numbers():
+    loss = InBatchSoftmaxLoss(
+        np.float32(0.5),
+        margin=np.float64(0.25),
+        margin_position="inside",
+        score_margin=np.float32(0.5),
+    )
+    config = loss.get_config()
+    assert [type(config[k]) for k in ("temperature", "score_margin")] == [
+        float,
+        float,
+    ]
+
+
+def test_inputs_that_do_not_fit_are_refused(loss, batch):
+    with pytest.raises(InvalidInputError, match="same shape"):
+        loss.per_example(batch["queries"], batch["documents"][:-1])
