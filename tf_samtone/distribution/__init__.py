@@ -1,3 +1,5 @@
-"""Training on several devices of one machine; holds nothing yet."""
+"""Training on several devices."""
 
-__all__: list[str] = []
+from tf_samtone.distribution.gather_rows import gather_rows
+
+__all__ = ["gather_rows"]

@@ -7,9 +7,12 @@ import numpy as np
 import tensorflow as tf
 
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import ContrastiveLoss
+from tf_samtone.losses import ContrastiveLoss, contrastive_diagnostics
+from tf_samtone.losses.diagnostics import DIAGNOSTICS
 from tf_samtone.models import presets
 from tf_samtone.models.architectures import build_towers
+from tf_samtone.models.embedded_batch import EmbeddedBatch
+from tf_samtone.models.log_mean import LogMean
 from tf_samtone.models.pair_features import as_feature_dataset, checked_features
 from tf_samtone.models.text_encoding import encode_texts, texts_of_dataset
 from tf_samtone.text import TextPreprocessor
@@ -70,6 +73,7 @@ class DualEncoder(keras.Model):
         self._encode_functions = {}
         self.contrastive_loss: Any = None
         self.in_batch_metrics = []
+        self.diagnostics = []
         self.built = True
 
     @classmethod
@@ -203,18 +207,27 @@ class DualEncoder(keras.Model):
 
     # === Training ===
 
-    def compile(self, optimizer="adam", loss=None, metrics=None, **kwargs):
-        """Chooses optimizer, loss and in-batch metrics.
+    def compile(
+        self,
+        optimizer="adam",
+        loss=None,
+        metrics=None,
+        diagnostics=False,
+        **kwargs,
+    ):
+        """Chooses optimizer, loss and what is logged.
 
         Args:
             optimizer: `keras.optimizers.Optimizer` or its name.
             loss: `ContrastiveLoss`, e.g. `SamToNeLoss()`.
             metrics: list of Keras metrics on `(labels, scores)`, float32
                 `[batch, batch]` each: the identity matrix, and the similarity
-                of every query with every document of the batch, such as
-                `MRRMetric` and `PrecisionMetric(topn=1)` of
-                `tf_samtone.evaluation.load_ranking_metrics()`. Defaults to
-                none.
+                of every query with every document of the batch; see
+                `tf_samtone.evaluation.in_batch_metrics`. Defaults to none.
+            diagnostics: bool. Logs the figures of
+                `tf_samtone.losses.contrastive_diagnostics`, at the price of
+                computing the similarities of the batch once more. Defaults to
+                `False`.
             **kwargs: see `keras.Model.compile`.
 
         Raises:
@@ -241,6 +254,14 @@ class DualEncoder(keras.Model):
         # replaced, and report them for ever.
         self.in_batch_metrics.clear()
         self.in_batch_metrics.extend(metrics)
+        self.diagnostics.clear()
+        if diagnostics:
+            self.diagnostics.extend(
+                LogMean(name=name)
+                if name == "uniformity"
+                else keras.metrics.Mean(name=name)
+                for name in DIAGNOSTICS
+            )
 
     def get_compile_config(self):
         """Returns `None`: a preset does not hold the optimizer."""
@@ -263,39 +284,63 @@ class DualEncoder(keras.Model):
             x = as_feature_dataset(self, x)
         return super().evaluate(x, **kwargs)
 
+    @property
+    def trainable_variables(self):
+        """What `fit` changes: the towers, and the loss's own variables."""
+        variables = super().trainable_variables
+        if self.contrastive_loss is None:
+            return variables
+        return [*variables, *self.contrastive_loss.trainable_variables]
+
     def train_step(self, data):
         features = checked_features(data)
         with tf.GradientTape() as tape:
-            queries, documents = self(features, training=True)
-            loss = self._mean_loss(queries, documents, features)
+            batch = EmbeddedBatch.from_features(self, features, training=True)
+            total = self._total_loss(batch)
+            # Divided by the rows of all replicas, whose gradients the
+            # optimizer adds up: the mean over the global batch.
+            loss = total / tf.maximum(batch.num_columns, 1.0)
         variables = self.trainable_variables
         gradients = tape.gradient(loss, [v.value for v in variables])
         self.optimizer.apply(gradients, variables)
-        return self._update_metrics(loss, queries, documents)
+        return self._update_metrics(total, batch)
 
     def test_step(self, data):
         features = checked_features(data)
-        queries, documents = self(features, training=False)
-        loss = self._mean_loss(queries, documents, features)
-        return self._update_metrics(loss, queries, documents)
+        batch = EmbeddedBatch.from_features(self, features, training=False)
+        return self._update_metrics(self._total_loss(batch), batch)
 
-    def _mean_loss(self, queries, documents, features):
+    def _total_loss(self, batch):
+        """Returns the sum of the losses of this replica's valid rows."""
         per_example = self.contrastive_loss.per_example(
-            queries,
-            documents,
-            query_ids=features.get("query_ids"),
-            document_ids=features.get("document_ids"),
+            batch.queries, batch.documents, **batch.loss_arguments
         )
-        return tf.reduce_mean(per_example)
+        return tf.reduce_sum(per_example)
 
-    def _update_metrics(self, loss, queries, documents):
-        batch = tf.shape(queries)[0]
-        self._loss_tracker.update_state(loss, sample_weight=batch)
+    def _update_metrics(self, total, batch):
+        # As mean and weight, so that adding up over replicas and steps gives
+        # the mean over rows.
+        self._loss_tracker.update_state(
+            tf.math.divide_no_nan(total, batch.num_rows),
+            sample_weight=batch.num_rows,
+        )
+        is_valid = batch.loss_arguments["is_valid"]
         if self.in_batch_metrics:
-            scores = tf.matmul(queries, documents, transpose_b=True)
-            labels = tf.eye(batch)
+            labels, scores = batch.labels_and_scores()
+            if is_valid is not None:
+                labels = tf.boolean_mask(labels, is_valid)
+                scores = tf.boolean_mask(scores, is_valid)
             for metric in self.in_batch_metrics:
                 metric.update_state(labels, scores)
+        if self.diagnostics:
+            rows = contrastive_diagnostics(
+                self.contrastive_loss,
+                batch.queries,
+                batch.documents,
+                **batch.loss_arguments,
+            )
+            for metric in self.diagnostics:
+                metric.update_state(rows[metric.name], sample_weight=is_valid)
         return self.get_metrics_result()
 
     # === Inference ===

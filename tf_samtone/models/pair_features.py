@@ -37,7 +37,7 @@ def as_feature_dataset(model, dataset):
     if isinstance(spec, dict):
         _check_feature_spec(spec)
         _check_batch(dataset, spec["queries"]["token_ids"])
-        return dataset
+        return _without_bools(dataset)
     _check_string_spec(spec)
     _check_batch(dataset, spec[0])
 
@@ -123,6 +123,22 @@ def _check_batch(dataset, spec):
             f"pair are the others of its batch. Received: a batch of "
             f"{batch_size}. Raise the batch size."
         )
+
+
+def _without_bools(dataset):
+    """Casts flags to int32: strategies cannot split a batch of bools.
+
+    Keras adds the parts of the first batch up (AddN), which TensorFlow 2.20
+    does not do for bools.
+    """
+    leaves = tf.nest.flatten(dataset.element_spec)
+    if all(leaf.dtype != tf.bool for leaf in leaves):
+        return dataset
+
+    def cast(value):
+        return tf.cast(value, tf.int32) if value.dtype == tf.bool else value
+
+    return dataset.map(lambda batch: tf.nest.map_structure(cast, batch))
 
 
 def _text_ids(texts):

@@ -1,0 +1,89 @@
+"""Fits a tiny dual encoder on logical CPU devices and writes what came out.
+
+    python fit_on_replicas.py REPLICAS OUTPUT.npz
+
+The same data, weights and global batches for every number of replicas: with
+ids, hard negatives that partly exist, and a last batch that is partly padding.
+"""
+
+import pathlib
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import tf_samtone as ts
+
+ROWS, VALID_ROWS, BATCH, K = 24, 21, 8, 2
+TINY = pathlib.Path(__file__).parents[1] / "data_files" / "tiny.spm"
+
+
+def features() -> dict:
+    """Make one feature dict of all rows."""
+    rng = np.random.default_rng(0)
+
+    def tokens(*shape):
+        return {
+            "token_ids": rng.integers(3, 300, shape).astype(np.int32),
+            "padding_mask": np.ones(shape, np.int32),
+        }
+
+    return {
+        "queries": tokens(ROWS, 6),
+        "documents": tokens(ROWS, 9),
+        "hard_negatives": tokens(ROWS, K, 9),
+        "hard_negative_mask": rng.random((ROWS, K)) > 0.3,
+        "query_ids": rng.integers(0, 9, ROWS),
+        "document_ids": rng.integers(0, 9, ROWS),
+        "is_valid": np.arange(ROWS) < VALID_ROWS,
+    }
+
+
+def main() -> None:
+    """Fit two epochs and save history and weights."""
+    replicas = int(sys.argv[1])
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration()] * 4,
+    )
+    strategy = tf.distribute.get_strategy()
+    if replicas > 1:
+        devices = [f"CPU:{i}" for i in range(replicas)]
+        strategy = tf.distribute.MirroredStrategy(devices)
+    with strategy.scope():
+        keras.utils.set_random_seed(0)
+        encoder = ts.models.T5Encoder(
+            vocabulary_size=384,
+            num_layers=1,
+            num_heads=2,
+            hidden_dim=16,
+            intermediate_dim=24,
+            key_value_dim=6,
+            dropout=0.0,
+        )
+        model = ts.models.DualEncoder.from_encoder(
+            encoder,
+            ts.text.load_tokenizer(TINY),
+            architecture="ade-spl",
+            projection_dim=8,
+            query_length=6,
+            document_length=9,
+        )
+        model.compile(
+            keras.optimizers.SGD(0.01),
+            ts.losses.SamToNeLoss(
+                ts.losses.LearnedTemperature(0.05), "both", tile_size=3
+            ),
+            metrics=ts.evaluation.in_batch_metrics(),
+            diagnostics=True,
+        )
+    dataset = tf.data.Dataset.from_tensor_slices(features()).batch(BATCH)
+    history = model.fit(dataset, epochs=2, verbose=0).history
+    figures = {f"history/{k}": np.array(v) for k, v in history.items()}
+    weights = [np.ravel(v.numpy()) for v in model.trainable_variables]
+    np.savez(sys.argv[2], weights=np.concatenate(weights), **figures)
+
+
+if __name__ == "__main__":
+    main()
