@@ -199,6 +199,8 @@ def _trained(job: _Job) -> DualEncoder:
             job.output / "vocabulary.spm",
             vocabulary_size=recipe.model.vocabulary_size,
             max_sentences=_VOCABULARY_TEXTS,
+            # The words are lower case; a user's question need not be.
+            lowercase=True,
             seed=recipe.seed,
         )
     model = build_model(recipe, tokenizer)
