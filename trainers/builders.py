@@ -139,7 +139,7 @@ def build_optimizer(
         total_steps=stage.steps,
         warmup_steps=stage.warmup_steps,
     )
-    options = {
+    options: dict[str, Any] = {
         "learning_rate": schedule,
         "global_clipnorm": optimizer.global_clipnorm or None,
     }
