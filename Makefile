@@ -10,7 +10,7 @@ help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 quickstart: $(VENV)/.test ## Train, evaluate, export and search, all on this machine
-	$(BIN)/python -m tf_samtone.trainers.quickstart_main
+	$(BIN)/python -m tf_samtone.trainers.quickstart_main --overwrite
 
 test: $(VENV)/.test ## Run the tests
 	$(BIN)/python -m pytest

@@ -96,9 +96,6 @@ def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
             f"tokenizer={tokenizer!r}. Train one with "
             "tf_samtone.text.train_tokenizer."
         )
-    # Seeding TensorFlow drops the resource of every tokenizer made before
-    # ("Resource ... does not exist", TensorFlow Text 2.20).
-    tokenizer = keras_hub.models.T5Tokenizer(proto=tokenizer.proto)
     encoder = T5Encoder(
         vocabulary_size=model.vocabulary_size,
         num_layers=model.num_layers,
@@ -142,7 +139,7 @@ def build_optimizer(
         total_steps=stage.steps,
         warmup_steps=stage.warmup_steps,
     )
-    options = {
+    options: dict[str, Any] = {
         "learning_rate": schedule,
         "global_clipnorm": optimizer.global_clipnorm or None,
     }

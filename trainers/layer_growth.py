@@ -1,5 +1,7 @@
 """Dual encoders with more or fewer layers and the same other weights."""
 
+import numpy as np
+
 from tf_samtone.models import DualEncoder, T5Encoder, Tower
 
 __all__ = ["with_num_layers"]
@@ -13,6 +15,10 @@ def with_num_layers(
     Layers that both depths have keep their weights, as do embeddings, norms
     and projections. At `residual_init_scale=0` added layers change nothing at
     first: the embeddings of the result equal those of `model`.
+
+    The first layers that are added meet token embeddings of root mean square
+    1, as T5 starts with: without layers their size has no effect, and small
+    ones would be drowned by the first steps of the new layers.
 
     Args:
         model: `DualEncoder`; not changed.
@@ -58,6 +64,10 @@ def _copy(source: Tower, target: Tower) -> None:
     for weight in target.encoder.weights:
         if weight.path in values:
             weight.assign(values[weight.path])
+    if source.encoder.num_layers == 0:
+        embeddings = target.encoder.token_embedding.embeddings
+        size = float(np.sqrt(np.mean(np.square(embeddings))))
+        embeddings.assign(embeddings / size)
     target.projection.set_weights(source.projection.get_weights())
     # Without layers nothing reads the bias; it would have no gradient.
     encoder = target.encoder

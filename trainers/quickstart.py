@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class _Job:
     output: Path
     overwrite: bool
     results: Results
-    words: PythonWords | None = None
+    words: PythonWords = field(init=False)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -181,8 +181,8 @@ def _chance(job: _Job) -> dict[str, dict[str, float]]:
         if name == "P":
             return 1 / size
         if name in ("MRR", "nDCG"):
-            gains = np.arange(1, ranks + 1)
-            gains = 1 / (gains if name == "MRR" else np.log2(gains + 1))
+            rank = np.arange(1, ranks + 1)
+            gains = 1 / (rank if name == "MRR" else np.log2(rank + 1))
             return float(gains.sum() / size)
         return ranks / size
 
@@ -199,6 +199,8 @@ def _trained(job: _Job) -> DualEncoder:
             job.output / "vocabulary.spm",
             vocabulary_size=recipe.model.vocabulary_size,
             max_sentences=_VOCABULARY_TEXTS,
+            # The words are lower case; a user's question need not be.
+            lowercase=True,
             seed=recipe.seed,
         )
     model = build_model(recipe, tokenizer)

@@ -7,7 +7,7 @@ from typing import Any
 from absl import flags
 
 from tf_samtone._command_line import run_command
-from tf_samtone.trainers.train_main import show_progress
+from tf_samtone.trainers.train_main import progress_shown
 
 USAGE = """
 Mines the Python packages of this machine, trains a small T5 dual encoder from
@@ -49,15 +49,15 @@ def command(values: flags.FlagValues) -> None:
     from tf_samtone.trainers.recipe_file import read_recipe
 
     recipe = read_recipe(values.recipe)
-    show_progress()
-    results = quickstart(
-        recipe,
-        values.output,
-        overwrite=values.overwrite,
-        export=lambda model, folder: export_saved_model(
-            model, folder, overwrite=values.overwrite
-        ),
-    )
+    with progress_shown():
+        results = quickstart(
+            recipe,
+            values.output,
+            overwrite=values.overwrite,
+            export=lambda model, folder: export_saved_model(
+                model, folder, overwrite=values.overwrite
+            ),
+        )
     print(report(results))
     print(f"\nEverything is in {values.output}.")
 

@@ -2,7 +2,8 @@
 
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from absl import flags
 
@@ -47,18 +48,28 @@ def command(values: flags.FlagValues) -> None:
     from tf_samtone.trainers.training import summary, train
 
     recipe = read_recipe(values.recipe)
-    show_progress()
-    results = train(recipe, values.output, overwrite=values.overwrite)
+    with progress_shown():
+        results = train(recipe, values.output, overwrite=values.overwrite)
     print(summary(results))
 
 
-def show_progress() -> None:
-    """Sends the library's log to standard error, with the time."""
+@contextmanager
+def progress_shown() -> Iterator[None]:
+    """Sends the library's log to standard error meanwhile, with the time."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%X"))
     logger = logging.getLogger("tf_samtone")
+    level, propagate = logger.level, logger.propagate
     logger.addHandler(handler)
     logger.setLevel(logging.INFO)
+    # Some libraries set up the root logger when imported; once is enough.
+    logger.propagate = False
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = propagate
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,7 +4,11 @@ import pytest
 from data_files.make_tiny_vocabulary import sentences
 
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.text import load_tokenizer, train_tokenizer
+from tf_samtone.text import (
+    TextPreprocessor,
+    load_tokenizer,
+    train_tokenizer,
+)
 
 SENTENCES = sentences()[::7]
 
@@ -95,3 +99,21 @@ def test_a_vocabulary_smaller_than_the_alphabet_is_refused(tmp_path):
 def test_an_option_out_of_range_is_refused(tmp_path, options):
     with pytest.raises(InvalidInputError, match="Pass a value in that range"):
         train_tokenizer(SENTENCES, tmp_path / "a.spm", **options)
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_case_is_folded_on_request(tmp_path, lowercase):
+    tokenizer = train_tokenizer(
+        [sentence.lower() for sentence in SENTENCES],
+        tmp_path / "a.spm",
+        vocabulary_size=100,
+        lowercase=lowercase,
+    )
+    text = SENTENCES[0].lower()
+
+    upper, lower = (
+        TextPreprocessor(tokenizer, 64)([t])["token_ids"].numpy().tolist()
+        for t in (text.upper(), text)
+    )
+
+    assert (upper == lower) is lowercase

@@ -50,7 +50,7 @@ def beir_folder(tmp_path_factory):
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def make_recipe(preset_folder, beir_folder):
     """Returns a function that makes a recipe of three steps."""
 

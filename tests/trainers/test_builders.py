@@ -106,3 +106,12 @@ def test_consecutive_pairs_share_a_batch_when_grouped(
     found = sorted(rows.index(int(x)) for x in batch["query_ids"])
     assert found[0] % 4 == 0
     assert found == list(range(found[0], found[0] + 4))
+
+
+def test_adamw_without_weight_decay_is_built():
+    recipe = OptimizerRecipe(name="adamw")
+
+    optimizer = build_optimizer(recipe, StageRecipe(steps=2, batch_size=2))
+
+    # Keras refuses `None` here, which other optimizers take for none.
+    assert optimizer.weight_decay == 0.0

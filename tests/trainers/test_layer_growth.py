@@ -41,8 +41,22 @@ def test_added_layers_of_scale_zero_change_no_embedding(before):
     grown = with_num_layers(model, 2)
 
     assert grown.query_tower.encoder.num_layers == 2
-    np.testing.assert_array_equal(
-        grown.encode_documents(TEXTS), model.encode_documents(TEXTS)
+    np.testing.assert_allclose(
+        grown.encode_documents(TEXTS), model.encode_documents(TEXTS), atol=1e-5
+    )
+
+
+def test_first_layers_meet_embeddings_of_unit_size():
+    model = make_model(0)
+    embedding = model.query_tower.encoder.token_embedding.embeddings
+    embedding.assign(embedding * 0.1)
+
+    grown = with_num_layers(model, 1)
+
+    table = grown.query_tower.encoder.token_embedding.get_weights()[0]
+    assert np.sqrt((table**2).mean()) == pytest.approx(1.0, abs=1e-5)
+    np.testing.assert_allclose(
+        grown.encode_queries(TEXTS), model.encode_queries(TEXTS), atol=1e-3
     )
 
 

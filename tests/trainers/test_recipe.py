@@ -11,6 +11,7 @@ from tf_samtone.trainers import (
     LossRecipe,
     ModelRecipe,
     OptimizerRecipe,
+    Recipe,
     StageRecipe,
 )
 
@@ -30,6 +31,16 @@ from tf_samtone.trainers import (
         (lambda: ModelRecipe(preset="x", dtype="float16"), "float16"),
         (lambda: ModelRecipe(preset="x", architecture="tde"), "'tde'"),
         (lambda: ModelRecipe(), "num_layers=0"),
+        (
+            lambda: ModelRecipe(
+                num_layers=1, vocabulary_size=64, embedding_init_scale=0.0
+            ),
+            "embedding_init_scale=0.0",
+        ),
+        (
+            lambda: StageRecipe(steps=1, batch_size=2, num_layers=-2),
+            "num_layers=-2",
+        ),
         (lambda: DataRecipe(), "data.path=''"),
         (lambda: DataRecipe(reader="csv"), "data.reader='csv'"),
         (lambda: OptimizerRecipe(name="sgd"), "optimizer.name='sgd'"),
@@ -57,3 +68,22 @@ def test_weak_pairs_need_the_python_docs_reader(make_recipe):
 def test_a_recipe_cannot_be_changed(make_recipe):
     with pytest.raises(dataclasses.FrozenInstanceError):
         make_recipe().seed = 1
+
+
+@pytest.mark.parametrize(
+    ("model", "num_layers"),
+    [
+        (ModelRecipe(preset="x"), 0),
+        (ModelRecipe(num_layers=1, vocabulary_size=64), 2),
+    ],
+    ids=["preset", "more than the model has"],
+)
+def test_a_stage_cannot_have_layers_that_the_model_has_not(model, num_layers):
+    # A preset comes with its layers; others are added up to the model's.
+    with pytest.raises(InvalidInputError, match=f"num_layers={num_layers}"):
+        Recipe(
+            name="x",
+            data=DataRecipe(path="x"),
+            model=model,
+            stages=(StageRecipe(steps=1, batch_size=2, num_layers=num_layers),),
+        )

@@ -18,15 +18,15 @@ from tf_samtone.trainers import (
 from tf_samtone.trainers.training import summary
 
 
-@pytest.fixture
-def trained(make_recipe, tmp_path):
+@pytest.fixture(scope="module")
+def trained(make_recipe, tmp_path_factory):
     """Results and output folder of a run that compares two losses."""
     recipe = make_recipe(
         evaluation=EvaluationRecipe(
             metrics=("P@1", "MRR@10"), compare_losses=("in_batch_softmax",)
         )
     )
-    output = tmp_path / "output"
+    output = tmp_path_factory.mktemp("trained") / "output"
     return train(recipe, output), output
 
 
@@ -109,6 +109,8 @@ def test_each_stage_is_trained_and_recorded(make_recipe, tmp_path):
         StageRecipe(name="first", steps=2, batch_size=2),
         StageRecipe(name="second", steps=1, batch_size=4, group_size=2),
     )
-    results = train(make_recipe(stages=stages), tmp_path / "output")
+    evaluation = EvaluationRecipe(splits=("test",), bm25=False)
+    recipe = make_recipe(stages=stages, evaluation=evaluation)
+    results = train(recipe, tmp_path / "output")
     steps = [(s["stage"], s["steps"]) for s in results["training"]["samtone"]]
     assert steps == [("first", 2), ("second", 1)]

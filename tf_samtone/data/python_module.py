@@ -17,7 +17,8 @@ from tf_samtone.errors import DataError
 __all__ = ["PythonDefinition", "PythonModule", "parse_module"]
 
 _Span = tuple[int, int, int, int]
-_BLOCK_NODES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_Block = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+_Scope = _Block | ast.Module
 _COMMENT_LINE = re.compile(r"\s*#+!?:?\s?(.*)")
 _CODE_LINES_AFTER_COMMENT = 8
 
@@ -103,13 +104,13 @@ def _decode(source: bytes) -> str:
     return source.decode(encoding, errors="replace")
 
 
-def _docstring(node: ast.AST) -> str:
+def _docstring(node: _Scope) -> str:
     text = ast.get_docstring(node) or ""
     # A lone surrogate (an escape in the source) cannot be written as UTF-8.
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _docstring_node(node: ast.AST) -> ast.Expr | None:
+def _docstring_node(node: _Scope) -> ast.Expr | None:
     body = node.body
     if (
         body
@@ -123,19 +124,16 @@ def _docstring_node(node: ast.AST) -> ast.Expr | None:
 
 def _docstring_spans(tree: ast.Module) -> Iterator[_Span]:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, *_BLOCK_NODES)):
+        if isinstance(node, _Scope):
             found = _docstring_node(node)
             if found is not None:
                 yield _span(found)
 
 
-def _span(node: ast.AST) -> _Span:
-    return (
-        node.lineno - 1,
-        node.col_offset,
-        node.end_lineno - 1,
-        node.end_col_offset,
-    )
+def _span(node: ast.stmt) -> _Span:
+    # The parser always sets the end; only made-up nodes lack it.
+    last, end = node.end_lineno or node.lineno, node.end_col_offset or 0
+    return node.lineno - 1, node.col_offset, last - 1, end
 
 
 def _blank(lines: list[bytes], span: _Span) -> None:
@@ -155,7 +153,7 @@ def _definitions(
     stack: list[tuple[ast.AST, str]] = [(tree, module_name)]
     while stack:
         node, scope = stack.pop()
-        if isinstance(node, _BLOCK_NODES):
+        if isinstance(node, _Block):
             scope = f"{scope}.{node.name}"
             yield _definition(node, scope, lines)
         children = [
@@ -167,15 +165,14 @@ def _definitions(
 
 
 def _definition(
-    node: ast.AST, name: str, lines: list[bytes]
+    node: _Block, name: str, lines: list[bytes]
 ) -> PythonDefinition:
-    is_class = isinstance(node, ast.ClassDef)
-    if is_class:
+    if isinstance(node, ast.ClassDef):
         signature = ", ".join(ast.unparse(base) for base in node.bases)
     else:
         signature = ast.unparse(node.args)
     first, start, _, _ = _span(node.body[0])
-    last, end = node.end_lineno - 1, node.end_col_offset
+    _, _, last, end = _span(node)
     rows = [lines[row] for row in range(first, last + 1)]
     rows[-1] = rows[-1][:end]
     rows[0] = b" " * start + rows[0][start:]
@@ -186,7 +183,7 @@ def _definition(
         docstring=_docstring(node),
         # `lstrip`: what follows a docstring on its own line, after a ";".
         code=textwrap.dedent(code.decode("utf-8", "replace")).lstrip("; "),
-        is_class=is_class,
+        is_class=isinstance(node, ast.ClassDef),
     )
 
 

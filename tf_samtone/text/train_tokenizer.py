@@ -29,6 +29,7 @@ def train_tokenizer(
     vocabulary_size: int,
     character_coverage: float = 0.9999,
     max_sentences: int = 200_000,
+    lowercase: bool = False,
     seed: int = 0,
 ) -> keras_hub.models.T5Tokenizer:
     """Trains a unigram vocabulary with T5's special pieces and writes it.
@@ -46,6 +47,8 @@ def train_tokenizer(
             a piece; the rest becomes `<unk>`. Defaults to `0.9999`.
         max_sentences: int. Most texts used; more are sampled uniformly.
             Defaults to `200_000`.
+        lowercase: bool. The tokenizer folds case, here and whenever it is
+            used. Defaults to `False`.
         seed: int. Seed of that sampling. Defaults to `0`.
 
     Returns:
@@ -65,7 +68,7 @@ def train_tokenizer(
             "Expected `texts` to hold at least one text that is not empty. "
             "Received: 0 such texts. Check the source of the texts."
         )
-    proto = _train(sentences, vocabulary_size, character_coverage)
+    proto = _train(sentences, vocabulary_size, character_coverage, lowercase)
     atomic_write_bytes(Path(path), proto)
     tokenizer = load_tokenizer(path)
     _logger.info(
@@ -109,7 +112,10 @@ def _sample(texts: Iterable[bytes], size: int, seed: int) -> list[bytes]:
 
 
 def _train(
-    sentences: list[bytes], vocabulary_size: int, character_coverage: float
+    sentences: list[bytes],
+    vocabulary_size: int,
+    character_coverage: float,
+    lowercase: bool,
 ) -> bytes:
     import sentencepiece
 
@@ -122,6 +128,7 @@ def _train(
             vocab_size=vocabulary_size,
             hard_vocab_limit=False,
             character_coverage=character_coverage,
+            normalization_rule_name="nmt_nfkc_cf" if lowercase else "nmt_nfkc",
             max_sentence_length=2 * _LONGEST_SENTENCE_BYTES,
             num_threads=_NUM_THREADS,
             pad_id=0,
