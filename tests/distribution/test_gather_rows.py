@@ -1,4 +1,4 @@
-"""Tests of gathering without a strategy; with one: test_dual_encoder_replicas."""
+"""Tests of gathering without a strategy."""
 
 import tensorflow as tf
 
