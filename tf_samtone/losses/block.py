@@ -48,6 +48,10 @@ class Block:
 
         Added columns are invalid, and hold zeros.
         """
+        width = self.columns.shape[0]
+        if width is not None and width % multiple == 0:
+            # A pad of nothing would still copy the matrix.
+            return self
         count = tf.shape(self.columns)[0]
         missing = -count % multiple
         is_valid = self.is_valid

@@ -52,7 +52,7 @@ class ContrastiveLoss(keras.losses.Loss):
             labelled. Defaults to `None`, which drops none.
         tile_size: int or `None`. Columns per tile of the exact softmax;
             smaller needs less memory. `None` keeps all logits in memory up to
-            2048 columns, and makes tiles of 512 above. Defaults to `None`.
+            2048 columns, and makes tiles of 256 above. Defaults to `None`.
         reduction: str. Over the batch; see `keras.losses.Loss`. Defaults to
             `"sum_over_batch_size"`.
         name: str.

@@ -17,7 +17,7 @@ __all__ = ["Direction"]
 
 # Below, all logits in memory are faster; above, tiles of this width are.
 _LARGEST_DENSE = 2048
-_TILE_SIZE = 512
+_TILE_SIZE = 256
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
