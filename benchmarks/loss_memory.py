@@ -42,16 +42,16 @@ def main() -> None:
     previous = None
     for batch in map(int, options.batches.split(",")):
         job = {"batch": batch, "tile_size": options.tile_size}
-        base = _child({**job, "kind": "base"})["peak_mb"]
+        base = _child({**job, "kind": "base"})["peak_mib"]
         alone = _child({**job, "kind": "tiled"})
-        tiled = alone["peak_mb"] - base
-        line = f"batch {batch:6d}: tiled {tiled:7.0f} MB above the embeddings"
+        tiled = alone["peak_mib"] - base
+        line = f"batch {batch:6d}: tiled {tiled:7.0f} MiB above the embeddings"
         if previous:
             line += f" ({tiled / previous:.2f}x)"
         previous = tiled
         if batch <= LARGEST_DENSE:
-            dense = _child({**job, "kind": "dense"})["peak_mb"] - base
-            line += f", dense {dense:7.0f} MB"
+            dense = _child({**job, "kind": "dense"})["peak_mib"] - base
+            line += f", dense {dense:7.0f} MiB"
             repeats = {**job, "repeats": options.repeats}
             line += _times(_child({**repeats, "kind": "time"}))
         else:
@@ -113,7 +113,7 @@ def _measure(job: dict) -> dict:
     if job["kind"] != "base":
         _step(job["kind"], job)(queries, documents)[0].numpy()
     return {
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "seconds": time.perf_counter() - started,
     }
 
