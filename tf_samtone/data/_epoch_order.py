@@ -17,6 +17,7 @@ class EpochOrder:
         shuffle: bool. `False` keeps the order of the rows (or, with groups,
             of the first appearance of each group) in every epoch.
         group_ids: one hashable per row, or `None` for no groups.
+        pad_last: bool. Whether a short last batch is kept and filled up.
 
     Raises:
         InvalidInputError: if a group id cannot be hashed.
@@ -30,10 +31,12 @@ class EpochOrder:
         seed: int,
         shuffle: bool,
         group_ids: Sequence[Hashable] | None,
+        pad_last: bool,
     ) -> None:
         self._num_rows = num_rows
         self._batch_size = batch_size
         self._shuffle = shuffle
+        self._pad_last = pad_last
         self._seed = (seed & 0x7FFFFFFF, (seed >> 31) & 0x7FFFFFFF)
         self._groups: tf.Tensor | None = None
         if group_ids is not None:
@@ -44,8 +47,9 @@ class EpochOrder:
 
     @property
     def batches_per_epoch(self) -> int:
-        """Full batches in one epoch; the remainder is left out."""
-        return self._num_rows // self._batch_size
+        """Batches in one epoch; without padding, full ones only."""
+        full, rest = divmod(self._num_rows, self._batch_size)
+        return full + (1 if rest and self._pad_last else 0)
 
     def batches(self, epoch: tf.Tensor) -> tf.Tensor:
         """Returns the batches of one epoch.
@@ -55,22 +59,54 @@ class EpochOrder:
 
         Returns:
             int64 `[batches_per_epoch, batch_size]` row numbers, no row twice.
+            With `pad_last`, the empty places of a short last batch hold
+            `~row` (a negative number) of rows from the start of the epoch.
         """
-        count = self.batches_per_epoch
-        order = self._rows(epoch)[: count * self._batch_size]
-        batches = tf.reshape(order, [count, self._batch_size])
-        if self._groups is None or not self._shuffle:
+        count, rest = divmod(self._num_rows, self._batch_size)
+        order = self.rows(epoch)
+        full = order[: count * self._batch_size]
+        batches = self.in_time(
+            tf.reshape(full, [count, self._batch_size]), epoch
+        )
+        if not rest or not self._pad_last:
             return batches
-        # The layout puts groups side by side; neighbours in time need not be.
-        return tf.gather(batches, self._permutation(count, epoch, stream=2))
+        fill = ~order[: self._batch_size - rest]
+        last = tf.concat([order[count * self._batch_size :], fill], axis=0)
+        return tf.concat([batches, last[tf.newaxis]], axis=0)
 
-    def _rows(self, epoch: tf.Tensor) -> tf.Tensor:
+    def rows(self, epoch: tf.Tensor) -> tf.Tensor:
+        """Returns all rows of one epoch, groups side by side.
+
+        Args:
+            epoch: int64 scalar, from 0.
+
+        Returns:
+            int64 `[num_rows]`, a permutation.
+        """
         ranks = self._permutation(self._num_rows, epoch, stream=0)
         if self._groups is None:
             return ranks
         group_ranks = self._permutation(self._num_groups, epoch, stream=1)
         first_key = tf.gather(group_ranks, self._groups)
-        return tf.argsort(first_key * self._num_rows + ranks)
+        order = tf.argsort(first_key * self._num_rows + ranks)
+        return tf.cast(order, tf.int64)
+
+    def in_time(self, batches: tf.Tensor, epoch: tf.Tensor) -> tf.Tensor:
+        """Shuffles the batches of one epoch where their rows are grouped.
+
+        The layout puts groups side by side; neighbours in time need not be.
+
+        Args:
+            batches: int64 `[count, batch_size]`, `count` known in advance.
+            epoch: int64 scalar, from 0.
+
+        Returns:
+            int64 `[count, batch_size]`.
+        """
+        if self._groups is None or not self._shuffle:
+            return batches
+        count = batches.shape[0]
+        return tf.gather(batches, self._permutation(count, epoch, stream=2))
 
     def _permutation(
         self, size: int, epoch: tf.Tensor, *, stream: int

@@ -17,10 +17,10 @@ class TokenStore:
     """The tokens of many texts, tokenized once, gathered per batch.
 
     Equal texts are tokenized and stored once. Memory is 4 bytes per kept
-    token plus 8 per row; nothing is padded until a batch is cut.
+    token plus 8 per row; nothing is padded until a batch is laid out.
 
     Args:
-        preprocessor: `TextPreprocessor` that tokenizes and pads.
+        preprocessor: `TextPreprocessor` that tokenizes and truncates.
         texts: list of strings, at least one.
         name: what the texts are, for the log.
     """
@@ -47,7 +47,6 @@ class TokenStore:
             self._tokens = tf.RaggedTensor.from_row_lengths(
                 tf.constant(flat), tf.constant(lengths)
             )
-        self._preprocessor = preprocessor
         _logger.info(
             "tokenized %d %s (%d distinct): %d tokens, %d fill all %d places",
             len(texts),
@@ -58,20 +57,33 @@ class TokenStore:
             preprocessor.sequence_length,
         )
 
-    def gather(self, rows: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Returns the padded features of some rows.
+    def lengths(self, rows: tf.Tensor) -> tf.Tensor:
+        """Returns how many tokens some rows have.
 
         Args:
             rows: int64 `[batch]`.
 
         Returns:
-            dict with `"token_ids"` and `"padding_mask"`, int32
-            `[batch, sequence_length]`.
+            int64 `[batch]`.
+        """
+        places = tf.gather(self._place_of_row, rows)
+        splits = self._tokens.row_splits
+        return tf.gather(splits, places + 1) - tf.gather(splits, places)
+
+    def gather(self, rows: tf.Tensor) -> tf.RaggedTensor:
+        """Returns the tokens of some rows.
+
+        Args:
+            rows: int64 `[batch]`.
+
+        Returns:
+            int32 ragged `[batch, 1 <= length <= sequence_length]`.
         """
         tokens = tf.gather(self._tokens, tf.gather(self._place_of_row, rows))
-        features = self._preprocessor.pack(tokens)
-        shape = [rows.shape[0], self._preprocessor.sequence_length]
-        return {
-            name: tf.ensure_shape(feature, shape)
-            for name, feature in features.items()
-        }
+        if rows.shape[0] is None:
+            return tokens
+        # Gathering loses a number of rows known in advance, which TPUs want.
+        splits = tf.ensure_shape(tokens.row_splits, [rows.shape[0] + 1])
+        return tf.RaggedTensor.from_row_splits(
+            tokens.flat_values, splits, validate=False
+        )
