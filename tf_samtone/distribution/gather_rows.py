@@ -30,7 +30,7 @@ def gather_rows(
     if context is None or context.num_replicas_in_sync == 1:
         return list(tensors), 0
     first = next(tensor for tensor in tensors if tensor is not None)
-    rows = context.all_gather(tf.shape(first)[:1], axis=0)
+    rows = _all_gather(context, tf.shape(first)[:1])
     offset = tf.reduce_sum(rows[: context.replica_id_in_sync_group])
     return [_gather(context, tensor) for tensor in tensors], offset
 
@@ -42,9 +42,17 @@ def _gather(
         return None
     if tensor.dtype == tf.bool:
         return tf.cast(_gather(context, tf.cast(tensor, tf.int32)), tf.bool)
-    gathered = context.all_gather(tensor, axis=0)
+    gathered = _all_gather(context, tensor)
     # The gather forgets the static shape, which XLA and TPUs want.
     rows = tensor.shape[0]
     if rows is not None:
         rows *= context.num_replicas_in_sync
     return tf.ensure_shape(gathered, [rows, *tensor.shape[1:]])
+
+
+def _all_gather(
+    context: tf.distribute.ReplicaContext, tensor: tf.Tensor
+) -> tf.Tensor:
+    # With one replica per worker TensorFlow asks the tensor for its device,
+    # which an input of the step or a constant does not have.
+    return context.all_gather(tf.identity(tensor), axis=0)
