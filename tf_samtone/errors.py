@@ -8,10 +8,14 @@
     ├── OutputExistsError (FileExistsError) an output is already there
     ├── MissingDependencyError (ImportError)
     └── TrainingError (RuntimeError)        a run that cannot go on
-        └── CollapseError                   all embeddings became one point
+        ├── CollapseError                   all embeddings became one point
+        ├── NonFiniteError                  inf or NaN in too many steps
+        └── TrainingInterrupted             stopped by a signal, resumable
 
 Every message says what was expected, what was received, and what to do.
 """
+
+from collections.abc import Iterable
 
 __all__ = [
     "CollapseError",
@@ -20,9 +24,11 @@ __all__ = [
     "InvalidInputError",
     "MismatchError",
     "MissingDependencyError",
+    "NonFiniteError",
     "OutputExistsError",
     "SamToNeError",
     "TrainingError",
+    "TrainingInterrupted",
 ]
 
 
@@ -60,3 +66,19 @@ class TrainingError(SamToNeError, RuntimeError):
 
 class CollapseError(TrainingError):
     """The encoder maps every text to (almost) the same point."""
+
+
+class NonFiniteError(TrainingError):
+    """Steps in a row had inf or NaN in the loss or the gradients.
+
+    Attributes:
+        steps: the numbers of these steps, from 1.
+    """
+
+    def __init__(self, message: str, steps: Iterable[int] = ()) -> None:
+        super().__init__(message)
+        self.steps = tuple(steps)
+
+
+class TrainingInterrupted(TrainingError):  # noqa: N818 (nothing went wrong)
+    """A signal stopped training; a checkpoint of the last step was saved."""

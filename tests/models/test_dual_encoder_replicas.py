@@ -15,32 +15,63 @@ PROGRAM = ROOT / "tests" / "programs" / "fit_on_replicas.py"
 def fitted(tmp_path_factory):
     """What the program wrote, by number of replicas."""
     folder = tmp_path_factory.mktemp("replicas")
-    results = {}
-    for replicas in (1, 2, 4):
-        output = folder / f"{replicas}.npz"
-        done = subprocess.run(
+    outputs = {count: folder / f"{count}.npz" for count in (1, 2, 4)}
+    processes = [
+        subprocess.Popen(
             [sys.executable, PROGRAM, str(replicas), str(output)],
             cwd=ROOT,
             env={"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(folder)},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
         )
-        assert done.returncode == 0, done.stderr
-        results[replicas] = dict(np.load(output, allow_pickle=False))
-    return results
+        for replicas, output in outputs.items()
+    ]
+    try:
+        for process in processes:
+            _, errors = process.communicate(timeout=600)
+            assert process.returncode == 0, errors
+    finally:
+        for process in processes:
+            process.kill()
+    return {
+        count: dict(np.load(output, allow_pickle=False))
+        for count, output in outputs.items()
+    }
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
-def test_weights_do_not_depend_on_the_number_of_replicas(fitted, replicas):
+@pytest.mark.parametrize(
+    ("variant", "tolerance"), [("sgd", 1e-6), ("adafactor", 1e-5)]
+)
+def test_weights_do_not_depend_on_the_number_of_replicas(
+    fitted, replicas, variant, tolerance
+):
     np.testing.assert_allclose(
-        fitted[replicas]["weights"], fitted[1]["weights"], atol=1e-6
+        fitted[replicas][f"{variant}/weights"],
+        fitted[1][f"{variant}/weights"],
+        rtol=0,
+        atol=tolerance,
+    )
+
+
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+def test_a_gradient_cache_gives_the_same_weights(fitted, replicas):
+    np.testing.assert_allclose(
+        fitted[replicas]["cached/weights"],
+        fitted[1]["sgd/weights"],
+        rtol=0,
+        atol=1e-6,
     )
 
 
 @pytest.mark.parametrize("replicas", [2, 4])
-def test_the_reported_loss_is_that_of_one_device(fitted, replicas):
+@pytest.mark.parametrize("variant", ["sgd", "adafactor", "cached"])
+def test_the_reported_loss_is_that_of_one_device(fitted, replicas, variant):
     np.testing.assert_allclose(
-        fitted[replicas]["history/loss"], fitted[1]["history/loss"], rtol=1e-6
+        fitted[replicas][f"{variant}/loss"],
+        fitted[1][f"{variant}/loss"],
+        rtol=1e-5,
     )
 
 
@@ -60,13 +91,14 @@ def test_the_reported_loss_is_that_of_one_device(fitted, replicas):
 )
 def test_every_metric_is_that_of_one_device(fitted, replicas, name):
     np.testing.assert_allclose(
-        fitted[replicas][f"history/{name}"],
-        fitted[1][f"history/{name}"],
+        fitted[replicas][f"sgd/{name}"],
+        fitted[1][f"sgd/{name}"],
         rtol=1e-5,
         atol=1e-6,
     )
 
 
-def test_training_changed_the_loss(fitted):
-    first, last = fitted[1]["history/loss"]
+@pytest.mark.parametrize("variant", ["sgd", "adafactor", "cached"])
+def test_training_changed_the_loss(fitted, variant):
+    first, last = fitted[1][f"{variant}/loss"]
     assert last < first

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from tf_samtone.data import training_dataset
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.pair_features import (
     as_feature_dataset,
@@ -138,3 +139,66 @@ def test_one_batch_may_come_in_a_tuple():
 def test_one_batch_without_features_is_refused():
     with pytest.raises(InvalidInputError, match="without queries/token_ids"):
         checked_features({"documents": features_of()["documents"]})
+
+
+def packed_dataset(model, **options):
+    return training_dataset(
+        [f"a cat {i}" for i in range(16)],
+        [f"the small dog {i} sleeps" for i in range(16)],
+        query_preprocessor=model.query_preprocessor,
+        document_preprocessor=model.document_preprocessor,
+        batch_size=8,
+        epochs=1,
+        packing="rows",
+        **options,
+    )
+
+
+def test_packed_batches_in_the_groups_of_the_model_pass(
+    make_tiny_dual_encoder,
+):
+    model = make_tiny_dual_encoder()
+    whole = as_feature_dataset(model, packed_dataset(model))
+    parts = as_feature_dataset(
+        model, packed_dataset(model, packing_groups=4), micro_batch_size=2
+    )
+    for dataset in (whole, parts):
+        assert [b["queries"]["lengths"].shape for b in dataset] == [(8,)] * 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "micro_batch_size"), [(2, None), (1, 2), (2, 2), (8, 2)]
+)
+def test_packed_batches_in_other_groups_fail(
+    make_tiny_dual_encoder, groups, micro_batch_size
+):
+    model = make_tiny_dual_encoder()
+    dataset = as_feature_dataset(
+        model,
+        packed_dataset(model, packing_groups=groups),
+        micro_batch_size=micro_batch_size,
+    )
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="packing_groups=[14] "
+    ):
+        next(iter(dataset))
+
+
+def test_packed_batches_that_micro_batches_cannot_share_are_refused(
+    make_tiny_dual_encoder,
+):
+    model = make_tiny_dual_encoder()
+    with pytest.raises(InvalidInputError, match="8 pairs, 1 replicas"):
+        as_feature_dataset(model, packed_dataset(model), micro_batch_size=3)
+
+
+def test_packed_features_without_lengths_are_refused(make_tiny_dual_encoder):
+    model = make_tiny_dual_encoder()
+
+    def drop(batch):
+        queries = dict(batch["queries"])
+        del queries["lengths"]
+        return {**batch, "queries": queries}
+
+    with pytest.raises(InvalidInputError, match="queries/lengths"):
+        as_feature_dataset(model, packed_dataset(model).map(drop))

@@ -35,7 +35,12 @@ def built(**options):
 
 def call(layer, hidden, **options):
     bias = np.zeros([1, 2, 4, 4], np.float32)
-    return layer(hidden, padding_mask=MASK, position_bias=bias, **options)
+    return layer(
+        hidden,
+        attention_mask=MASK[:, None, None, :] > 0,
+        position_bias=bias,
+        **options,
+    )
 
 
 @pytest.fixture
@@ -58,7 +63,7 @@ def test_outputs_agree_with_the_formula(hidden, activation, gated):
     x = hidden.astype(np.float64)
     x = x + layer.self_attention(
         normalised(x, layer.self_attention_layer_norm).astype(np.float32),
-        padding_mask=MASK,
+        attention_mask=MASK[:, None, None, :] > 0,
         position_bias=np.zeros([1, 2, 4, 4], np.float32),
     )
     inner = normalised(x.numpy(), layer.layer_norm)

@@ -13,6 +13,11 @@ BATCH, SEQ, HIDDEN, HEADS, WIDTH = 2, 5, 8, 2, 3
 MASK = np.array([[1, 1, 1, 1, 1], [1, 1, 1, 0, 0]])
 
 
+def columns(mask):
+    """Turn a padding mask into a mask of the tokens attended to."""
+    return np.asarray(mask, bool)[:, None, None, :]
+
+
 @pytest.fixture
 def inputs():
     generator = np.random.default_rng(0)
@@ -56,38 +61,58 @@ def reference(layer, hidden, mask, bias):
 def test_outputs_agree_with_the_reference(inputs):
     hidden, bias = inputs
     layer = built()
-    outputs = layer(hidden, padding_mask=MASK, position_bias=bias)
+    outputs = layer(hidden, attention_mask=columns(MASK), position_bias=bias)
     expected = reference(layer, hidden, MASK, bias)
     np.testing.assert_allclose(outputs, expected, rtol=0, atol=1e-5)
 
 
-def test_a_boolean_mask_equals_an_integer_mask(inputs):
+def test_a_square_mask_keeps_segments_apart(inputs):
     hidden, bias = inputs
     layer = built()
-    np.testing.assert_array_equal(
-        layer(hidden, padding_mask=MASK, position_bias=bias),
-        layer(hidden, padding_mask=MASK > 0, position_bias=bias),
+    segments = np.array([[1, 1, 2, 2, 2], [1, 1, 1, 2, 2]])
+    together = layer(
+        hidden,
+        attention_mask=segments[:, None, :, None] == segments[:, None, None, :],
+        position_bias=bias,
     )
+    for number in (1, 2):
+        alone = layer(
+            hidden,
+            attention_mask=columns(segments == number),
+            position_bias=bias,
+        )
+        here = segments == number
+        np.testing.assert_allclose(
+            together.numpy()[here], alone.numpy()[here], rtol=0, atol=1e-6
+        )
 
 
 def test_what_stands_under_the_padding_does_not_matter(inputs):
     hidden, bias = inputs
     layer = built()
     other = np.where(MASK[..., None] > 0, hidden, 1e4).astype(np.float32)
-    expected = layer(hidden, padding_mask=MASK, position_bias=bias).numpy()
-    actual = layer(other, padding_mask=MASK, position_bias=bias).numpy()
+    expected = layer(
+        hidden, attention_mask=columns(MASK), position_bias=bias
+    ).numpy()
+    actual = layer(
+        other, attention_mask=columns(MASK), position_bias=bias
+    ).numpy()
     np.testing.assert_array_equal(actual[MASK > 0], expected[MASK > 0])
 
 
 def test_a_row_without_tokens_is_finite(inputs):
     hidden, bias = inputs
-    outputs = built()(hidden, padding_mask=0 * MASK, position_bias=bias)
+    outputs = built()(
+        hidden, attention_mask=columns(0 * MASK), position_bias=bias
+    )
     assert np.isfinite(outputs).all()
 
 
 def test_scores_beyond_the_range_of_exp_are_finite(inputs):
     hidden, bias = inputs
-    outputs = built()(100 * hidden, padding_mask=MASK, position_bias=1e4 * bias)
+    outputs = built()(
+        100 * hidden, attention_mask=columns(MASK), position_bias=1e4 * bias
+    )
     assert np.isfinite(outputs).all()
 
 
@@ -103,7 +128,7 @@ def test_the_softmax_is_float32_in_mixed_precision():
     hidden = tf.constant([[[0.0], [1.0]]], tf.bfloat16)
     outputs = layer(
         hidden,
-        padding_mask=np.ones([1, 2]),
+        attention_mask=columns(np.ones([1, 2])),
         position_bias=np.tile(bias, [1, 1, 2, 1]),
     )
     # 1 / (1 + exp(-0.05)) = 0.5125; in bfloat16 both biases would be 20.
@@ -114,7 +139,7 @@ def test_dropout_acts_in_training_only(inputs):
     hidden, bias = inputs
     layer, without = built(dropout=0.5), built()
     without.set_weights(layer.get_weights())
-    arguments = {"padding_mask": MASK, "position_bias": bias}
+    arguments = {"attention_mask": columns(MASK), "position_bias": bias}
     outputs = [layer(hidden, training=t, **arguments) for t in (True, False)]
     plain = without(hidden, **arguments)
     np.testing.assert_array_equal(outputs[1], plain)

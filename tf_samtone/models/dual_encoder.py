@@ -6,15 +6,25 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from tf_samtone.distribution import (
+    check_optimizer,
+    guarded_update,
+    reducible_logs,
+)
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.losses import ContrastiveLoss, contrastive_diagnostics
 from tf_samtone.losses.diagnostics import DIAGNOSTICS
 from tf_samtone.models import presets
 from tf_samtone.models.architectures import build_towers
+from tf_samtone.models.bad_step_guard import BadStepGuard
+from tf_samtone.models.batch_gradients import BatchGradients
+from tf_samtone.models.dropout_seed import folded_seed
 from tf_samtone.models.embedded_batch import EmbeddedBatch
 from tf_samtone.models.log_mean import LogMean
+from tf_samtone.models.pair_encoding import encode_pairs
 from tf_samtone.models.pair_features import as_feature_dataset, checked_features
 from tf_samtone.models.text_encoding import encode_texts, texts_of_dataset
+from tf_samtone.models.training_state import TrainingState
 from tf_samtone.text import TextPreprocessor
 
 
@@ -74,6 +84,8 @@ class DualEncoder(keras.Model):
         self.contrastive_loss: Any = None
         self.in_batch_metrics = []
         self.diagnostics = []
+        self.gradient_cache_batch_size = None
+        self.training_state: Any = None
         self.built = True
 
     @classmethod
@@ -213,6 +225,10 @@ class DualEncoder(keras.Model):
         loss=None,
         metrics=None,
         diagnostics=False,
+        *,
+        gradient_cache_batch_size=None,
+        max_bad_steps=10,
+        seed=0,
         **kwargs,
     ):
         """Chooses optimizer, loss and what is logged.
@@ -228,11 +244,21 @@ class DualEncoder(keras.Model):
                 `tf_samtone.losses.contrastive_diagnostics`, at the price of
                 computing the similarities of the batch once more. Defaults to
                 `False`.
+            gradient_cache_batch_size: int or `None`. Pairs per micro-batch and
+                replica. A batch of any size then needs the memory of one
+                micro-batch and has all its negatives, at the price of a
+                second forward pass; see `GradientCache`. Must divide the rows
+                of a replica. Defaults to `None`, which encodes all at once.
+            max_bad_steps: int. A step whose loss or gradients are not finite
+                changes nothing; so many in a row end `fit`. Defaults to `10`.
+            seed: int. Decides dropout, with the number of the step. Defaults
+                to `0`.
             **kwargs: see `keras.Model.compile`.
 
         Raises:
-            InvalidInputError: if the loss is not a contrastive loss, or a
-                metric is not a Keras metric.
+            InvalidInputError: if the loss is not a contrastive loss, a metric
+                is not a Keras metric, a number is out of range, or the
+                optimizer has an option that is wrong on several replicas.
         """
         if not isinstance(loss, ContrastiveLoss):
             raise InvalidInputError(
@@ -248,8 +274,30 @@ class DualEncoder(keras.Model):
                     f"Received: {metric!r} in it. Metrics of dual encoders "
                     "have no names; pass objects."
                 )
+        for name, value in (
+            ("gradient_cache_batch_size", gradient_cache_batch_size),
+            ("max_bad_steps", max_bad_steps),
+        ):
+            if name == "gradient_cache_batch_size" and value is None:
+                continue
+            if not isinstance(value, int) or value < 1:
+                raise InvalidInputError(
+                    f"Expected `{name}` to be an int of at least 1. Received: "
+                    f"{name}={value!r}."
+                )
         super().compile(optimizer=optimizer, **kwargs)
+        strategy = self.distribute_strategy
+        check_optimizer(
+            self.optimizer,
+            strategy,
+            jit_compile=kwargs.get("jit_compile", "auto"),
+        )
         self.contrastive_loss = loss
+        self.gradient_cache_batch_size = gradient_cache_batch_size
+        self.max_bad_steps = max_bad_steps
+        self.training_seed = seed
+        with strategy.scope():
+            self.training_state = TrainingState()
         # In place: Keras would go on tracking the metrics of a list that is
         # replaced, and report them for ever.
         self.in_batch_metrics.clear()
@@ -272,9 +320,17 @@ class DualEncoder(keras.Model):
         kwargs.setdefault("shuffle", False)
         if validation_data is not None:
             validation_data = as_feature_dataset(self, validation_data)
+        if not self.optimizer.built:
+            with self.distribute_strategy.scope():
+                self.optimizer.build(self.trainable_variables)
+        callbacks = kwargs.pop("callbacks", None)
+        if not isinstance(callbacks, keras.callbacks.CallbackList):
+            # First: whatever saves the model must not see a failed run.
+            callbacks = [BadStepGuard(), *tf.nest.flatten(callbacks or [])]
         return super().fit(
-            as_feature_dataset(self, x),
+            as_feature_dataset(self, x, self.gradient_cache_batch_size),
             validation_data=validation_data,
+            callbacks=callbacks,
             **kwargs,
         )
 
@@ -292,39 +348,67 @@ class DualEncoder(keras.Model):
             return variables
         return [*variables, *self.contrastive_loss.trainable_variables]
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Does nothing: all is built already.
+
+        Keras would look at the first batch of every replica, and fails to put
+        the features of several replicas together.
+        """
+
     def train_step(self, data):
         features = checked_features(data)
-        with tf.GradientTape() as tape:
-            batch = EmbeddedBatch.from_features(self, features, training=True)
-            total = self._total_loss(batch)
-            # Divided by the rows of all replicas, whose gradients the
-            # optimizer adds up: the mean over the global batch.
-            loss = total / tf.maximum(batch.num_columns, 1.0)
+        state = self.training_state
+        # The same on every replica but for the last number.
+        seed = folded_seed(
+            self.training_seed, state.steps.value, _replica_number()
+        )
         variables = self.trainable_variables
-        gradients = tape.gradient(loss, [v.value for v in variables])
-        self.optimizer.apply(gradients, variables)
-        return self._update_metrics(total, batch)
+        step = BatchGradients.computed(
+            self,
+            features,
+            variables,
+            seed=seed,
+            micro_batch_size=self.gradient_cache_batch_size,
+        )
+        is_finite, norm = guarded_update(
+            self.optimizer,
+            step.gradients,
+            variables,
+            finite_also=[step.total],
+        )
+        state.update(is_finite, norm)
+        self._update_metrics(step.total, step.batch, is_finite)
+        return reducible_logs(self.get_metrics_result())
 
     def test_step(self, data):
         features = checked_features(data)
-        batch = EmbeddedBatch.from_features(self, features, training=False)
-        return self._update_metrics(self._total_loss(batch), batch)
+        embeddings = encode_pairs(self, features, training=False)
+        batch = EmbeddedBatch.gathered(embeddings, features)
+        total = batch.total_loss(self.contrastive_loss)
+        self._update_metrics(total, batch)
+        return reducible_logs(self.get_metrics_result())
 
-    def _total_loss(self, batch):
-        """Returns the sum of the losses of this replica's valid rows."""
-        per_example = self.contrastive_loss.per_example(
-            batch.queries, batch.documents, **batch.loss_arguments
-        )
-        return tf.reduce_sum(per_example)
+    def _update_metrics(self, total, batch, is_finite=None):
+        """Adds a batch to the metrics; one that is not finite adds nothing.
 
-    def _update_metrics(self, total, batch):
+        By weights of 0, not by a condition: within `tf.cond` all replicas of
+        MirroredStrategy would write to the metrics of one of them.
+        """
+        num_rows = batch.num_rows
+        is_valid = batch.loss_arguments["is_valid"]
+        if is_valid is not None:
+            is_valid = tf.cast(is_valid, tf.bool)
+        if is_finite is not None:
+            # A NaN in the mean would hide every good step of the epoch.
+            total = tf.where(is_finite, total, 0.0)
+            num_rows *= tf.cast(is_finite, tf.float32)
+            rows = tf.fill(tf.shape(batch.queries)[:1], is_finite)
+            is_valid = rows if is_valid is None else rows & is_valid
         # As mean and weight, so that adding up over replicas and steps gives
         # the mean over rows.
         self._loss_tracker.update_state(
-            tf.math.divide_no_nan(total, batch.num_rows),
-            sample_weight=batch.num_rows,
+            tf.math.divide_no_nan(total, num_rows), sample_weight=num_rows
         )
-        is_valid = batch.loss_arguments["is_valid"]
         if self.in_batch_metrics:
             labels, scores = batch.labels_and_scores()
             if is_valid is not None:
@@ -340,27 +424,32 @@ class DualEncoder(keras.Model):
                 **batch.loss_arguments,
             )
             for metric in self.diagnostics:
-                metric.update_state(rows[metric.name], sample_weight=is_valid)
-        return self.get_metrics_result()
+                values = rows[metric.name]
+                if is_valid is not None:
+                    values = tf.where(is_valid, values, 0.0)
+                metric.update_state(values, sample_weight=is_valid)
 
     # === Inference ===
 
-    def encode_queries(self, queries, *, show_progress=False):
+    def encode_queries(self, queries, *, packing=None, show_progress=False):
         """Encodes queries.
 
         Args:
             queries: list of strings, or a `tf.data.Dataset` of strings, scalar
                 or `[batch]`.
+            packing: str or `None`. `"rows"` puts several texts in one row, for
+                devices that want one shape; `None` sorts by length. Equal
+                embeddings. Defaults to `None`.
             show_progress: bool. Defaults to `False`.
 
         Returns:
             float32 `[n, dim]`, unit vectors.
         """
-        return self._encode("query", queries, show_progress)
+        return self._encode("query", queries, packing, show_progress)
 
-    def encode_documents(self, documents, *, show_progress=False):
+    def encode_documents(self, documents, *, packing=None, show_progress=False):
         """Encodes documents; see `encode_queries`."""
-        return self._encode("document", documents, show_progress)
+        return self._encode("document", documents, packing, show_progress)
 
     def similarity(self, query_embeddings, document_embeddings):
         """Returns float32 `[num_queries, num_documents]`, the cosines.
@@ -373,27 +462,41 @@ class DualEncoder(keras.Model):
             np.asarray(query_embeddings), np.asarray(document_embeddings).T
         )
 
-    def _encode(self, side, texts, show_progress):
+    def _encode(self, side, texts, packing, show_progress):
         if isinstance(texts, tf.data.Dataset):
             texts = texts_of_dataset(texts)
         preprocessor = getattr(self, f"{side}_preprocessor")
         return encode_texts(
-            self._encode_function(side),
+            self._encode_function(side, is_packed=packing is not None),
             preprocessor,
             texts,
             dim=self.dim,
+            packing=packing,
             show_progress=show_progress,
             description=f"encode {side} texts",
         )
 
-    def _encode_function(self, side):
+    def _encode_function(self, side, *, is_packed=False):
         """Returns the traced tower; one trace serves every shape."""
-        if side not in self._encode_functions:
+        key = (side, is_packed)
+        if key not in self._encode_functions:
             tower = getattr(self, f"{side}_tower")
-            spec = tf.TensorSpec([None, None], tf.int32)
-            self._encode_functions[side] = tf.function(
+            tokens = tf.TensorSpec([None, None], tf.int32)
+            signature = {"token_ids": tokens, "padding_mask": tokens}
+            if is_packed:
+                signature = {
+                    "token_ids": tokens,
+                    "segment_ids": tokens,
+                    "lengths": tf.TensorSpec([None], tf.int32),
+                }
+            self._encode_functions[key] = tf.function(
                 lambda features: tower(features, training=False),
-                input_signature=[{"token_ids": spec, "padding_mask": spec}],
+                input_signature=[signature],
                 autograph=False,
             )
-        return self._encode_functions[side]
+        return self._encode_functions[key]
+
+
+def _replica_number():
+    context = tf.distribute.get_replica_context()
+    return 0 if context is None else context.replica_id_in_sync_group

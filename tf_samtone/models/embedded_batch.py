@@ -30,31 +30,27 @@ class EmbeddedBatch:
     num_columns: tf.Tensor
 
     @classmethod
-    def from_features(
-        cls, model: Any, features: dict[str, Any], training: bool
+    def gathered(
+        cls, embeddings: dict[str, tf.Tensor], features: dict[str, Any]
     ) -> "EmbeddedBatch":
-        """Encodes a feature dict and gathers the global batch.
+        """Gathers the global batch from the local embeddings.
 
         Args:
-            model: `DualEncoder`.
-            features: dict with `queries`, `documents`, and optionally
-                `query_ids`, `document_ids`, `is_valid` `[rows]`,
-                `hard_negatives` (token features `[rows, k, seq]`),
-                `hard_negative_mask` and `hard_negative_ids` `[rows, k]`.
-            training: bool. Whether dropout is on.
+            embeddings: as of `encode_pairs`.
+            features: dict with, optionally, `query_ids`, `document_ids`,
+                `is_valid` `[rows]`, `hard_negative_mask` and
+                `hard_negative_ids` `[rows, k]`.
         """
-        queries, documents = model(features, training=training)
-        hard_negatives = _hard_negatives(model, features, training)
         # The order of the collectives, the same on every replica: documents,
         # queries, ids, then hard negatives, each as a whole. Gathering
         # [documents | hard negatives] of each replica would interleave them.
         local = {
-            "all_documents": documents,
-            "all_queries": queries,
+            "all_documents": embeddings["documents"],
+            "all_queries": embeddings["queries"],
             "all_query_ids": features.get("query_ids"),
             "all_document_ids": features.get("document_ids"),
             "all_is_valid": features.get("is_valid"),
-            "hard_negatives": hard_negatives,
+            "hard_negatives": embeddings.get("hard_negatives"),
             "hard_negative_mask": features.get("hard_negative_mask"),
             "hard_negative_ids": features.get("hard_negative_ids"),
         }
@@ -63,13 +59,25 @@ class EmbeddedBatch:
         for name in ("query_ids", "document_ids", "is_valid"):
             arguments[name] = features.get(name)
         return cls(
-            queries=queries,
-            documents=documents,
+            queries=embeddings["queries"],
+            documents=embeddings["documents"],
             loss_arguments={**arguments, "row_offset": row_offset},
-            num_rows=_count(queries, arguments["is_valid"]),
+            num_rows=_count(embeddings["queries"], arguments["is_valid"]),
             num_columns=_count(
                 arguments["all_queries"], arguments["all_is_valid"]
             ),
+        )
+
+    def total_loss(self, loss: Any) -> tf.Tensor:
+        """Returns the sum of the losses of this replica's valid rows.
+
+        Args:
+            loss: `ContrastiveLoss`.
+        """
+        return tf.reduce_sum(
+            loss.per_example(
+                self.queries, self.documents, **self.loss_arguments
+            )
         )
 
     def labels_and_scores(self) -> tuple[tf.Tensor, tf.Tensor]:
@@ -78,27 +86,6 @@ class EmbeddedBatch:
         scores = tf.matmul(self.queries, documents, transpose_b=True)
         rows = tf.range(tf.shape(scores)[0]) + self.loss_arguments["row_offset"]
         return tf.one_hot(rows, tf.shape(scores)[1]), scores
-
-
-def _hard_negatives(
-    model: Any, features: dict[str, Any], training: bool
-) -> tf.Tensor | None:
-    """Returns float32 `[rows, k, dim]`, or `None` without hard negatives."""
-    tokens = features.get("hard_negatives")
-    if tokens is None:
-        return None
-    shape = tf.shape(tokens["token_ids"])
-    flat = {
-        name: tf.reshape(value, [-1, value.shape[-1] or shape[-1]])
-        for name, value in tokens.items()
-    }
-    embeddings = model.document_tower(flat, training=training)
-    k = tokens["token_ids"].shape[1]
-    rows = tokens["token_ids"].shape[0]
-    return tf.reshape(
-        embeddings,
-        [rows or shape[0], k if k is not None else shape[1], model.dim],
-    )
 
 
 def _count(embeddings: tf.Tensor, is_valid: tf.Tensor | None) -> tf.Tensor:

@@ -2,10 +2,12 @@
 
 import tensorflow as tf
 
+from tf_samtone.distribution import distribute_dataset
 from tf_samtone.errors import InvalidInputError
 
 __all__ = ["as_feature_dataset", "checked_features"]
 
+_TEXTS = ("queries", "documents", "hard_negatives")
 _FORM = (
     "a tf.data.Dataset of feature dicts (see "
     "tf_samtone.data.training_dataset) or of (queries, documents) string pairs "
@@ -13,20 +15,31 @@ _FORM = (
 )
 
 
-def as_feature_dataset(model, dataset):
-    """Maps string pairs to feature dicts; passes feature dicts through.
+def as_feature_dataset(model, dataset, micro_batch_size=None):
+    """Maps string pairs to feature dicts and divides them among replicas.
 
     Args:
-        model: `DualEncoder`, for its preprocessors.
+        model: `DualEncoder`, for its preprocessors and its strategy.
         dataset: `tf.data.Dataset`.
+        micro_batch_size: int or `None`. Pairs that a tower encodes at once;
+            packed rows must be packed in such groups. Defaults to `None`,
+            which is all pairs of a replica.
 
     Returns:
-        `tf.data.Dataset` of feature dicts.
+        What `keras.Model.fit` takes, see `distribute_dataset`.
 
     Raises:
         InvalidInputError: if the elements are of another form, there are none,
-            or a batch holds a single pair, which has no negatives.
+            a batch holds a single pair, which has no negatives, or it cannot
+            be shared equally by replicas and micro-batches.
     """
+    dataset = _feature_dataset(model, dataset)
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    dataset = _with_groups_checked(dataset, replicas, micro_batch_size)
+    return distribute_dataset(dataset, model.distribute_strategy)
+
+
+def _feature_dataset(model, dataset):
     if not isinstance(dataset, tf.data.Dataset):
         raise InvalidInputError(
             f"Expected {_FORM}. Received: {type(dataset).__name__}. Make one "
@@ -36,8 +49,9 @@ def as_feature_dataset(model, dataset):
     spec = dataset.element_spec
     if isinstance(spec, dict):
         _check_feature_spec(spec)
-        _check_batch(dataset, spec["queries"]["token_ids"])
-        return _without_bools(dataset)
+        queries = spec["queries"]
+        _check_batch(dataset, queries.get("lengths", queries["token_ids"]))
+        return dataset
     _check_string_spec(spec)
     _check_batch(dataset, spec[0])
 
@@ -63,7 +77,9 @@ def _check_feature_spec(spec):
     for side in ("queries", "documents"):
         features = spec.get(side)
         features = features if isinstance(features, dict) else {}
-        for name in ("token_ids", "padding_mask"):
+        is_packed = "segment_ids" in features
+        mask = "segment_ids" if is_packed else "padding_mask"
+        for name in ("token_ids", mask, *(["lengths"] if is_packed else [])):
             if name not in features:
                 raise InvalidInputError(
                     f"Expected {_FORM}. Received: a batch without "
@@ -71,9 +87,10 @@ def _check_feature_spec(spec):
                     "texts to features first."
                 )
             feature = features[name]
-            if tf.TensorShape(feature.shape).rank not in (None, 2):
+            rank = 1 if name == "lengths" else 2
+            if tf.TensorShape(feature.shape).rank not in (None, rank):
                 raise InvalidInputError(
-                    f"Expected {side}/{name} of shape [batch, seq]. Received: "
+                    f"Expected {side}/{name} of rank {rank}. Received: "
                     f"shape={feature.shape}. Call dataset.batch(batch_size, "
                     "drop_remainder=True) first."
                 )
@@ -125,20 +142,48 @@ def _check_batch(dataset, spec):
         )
 
 
-def _without_bools(dataset):
-    """Casts flags to int32: strategies cannot split a batch of bools.
+def _with_groups_checked(dataset, replicas, micro_batch_size):
+    """Makes a batch fail that is packed in other groups than are encoded.
 
-    Keras adds the parts of the first batch up (AddN), which TensorFlow 2.20
-    does not do for bools.
+    The segments of two groups would be mixed up, and nobody would notice.
     """
-    leaves = tf.nest.flatten(dataset.element_spec)
-    if all(leaf.dtype != tf.bool for leaf in leaves):
+    spec = dataset.element_spec
+    packed = [name for name in _TEXTS if "segment_ids" in spec.get(name, ())]
+    if not packed:
         return dataset
+    pairs = spec["queries"]["lengths"].shape[0]
+    if pairs is None:
+        raise InvalidInputError(
+            "Expected packed batches of one static size. Received: lengths of "
+            f"shape {spec['queries']['lengths'].shape}. Make them with "
+            "training_dataset."
+        )
+    size = micro_batch_size or max(1, pairs // replicas)
+    if pairs % (size * replicas):
+        raise InvalidInputError(
+            "Expected batches that replicas and micro-batches share equally. "
+            f"Received: {pairs} pairs, {replicas} replicas, micro-batches of "
+            f"{size}. Choose a multiple of {size * replicas} pairs."
+        )
+    groups = pairs // size
 
-    def cast(value):
-        return tf.cast(value, tf.int32) if value.dtype == tf.bool else value
+    def checked(features):
+        checks = []
+        for name in packed:
+            found = tf.reduce_max(features[name]["segment_ids"])
+            expected = tf.size(features[name]["lengths"]) // groups
+            check = tf.debugging.assert_equal(
+                found,
+                expected,
+                f"Expected {name} packed in {groups} groups, one for each "
+                "replica and micro-batch. Pass packing_groups="
+                f"{groups} to training_dataset.",
+            )
+            checks.append(check)
+        with tf.control_dependencies([c for c in checks if c is not None]):
+            return tf.nest.map_structure(tf.identity, features)
 
-    return dataset.map(lambda batch: tf.nest.map_structure(cast, batch))
+    return dataset.map(checked, tf.data.AUTOTUNE)
 
 
 def _text_ids(texts):

@@ -2,8 +2,10 @@
 
 import keras
 import keras_hub
+from keras import ops
 
 from tf_samtone.errors import InvalidInputError
+from tf_samtone.models.seeded_dropout import SeededDropout
 from tf_samtone.models.t5_encoder_layer import T5EncoderLayer
 from tf_samtone.models.t5_layer_norm import T5LayerNorm
 from tf_samtone.models.t5_position_bias import T5PositionBias
@@ -37,6 +39,11 @@ class T5Encoder(keras_hub.models.Backbone):
             (T5 1.0). Defaults to `"gelu"`.
         use_gated_activation: bool. Defaults to `True` (T5 1.1).
         layer_norm_epsilon: float > 0. Defaults to `1e-6`.
+        rematerialize: bool. Keeps only the inputs of the layers for the
+            backward pass of training and computes the rest once more: memory
+            for longer batches or larger sizes, at the price of a second
+            forward pass. Equal gradients, also with dropout. Defaults to
+            `False`.
         token_embedding: `keras.layers.Embedding` or `None`. A layer to share
             with another encoder; not part of the config. Defaults to `None`,
             a table of its own.
@@ -72,6 +79,7 @@ class T5Encoder(keras_hub.models.Backbone):
         activation="gelu",
         use_gated_activation=True,
         layer_norm_epsilon=1e-6,
+        rematerialize=False,
         token_embedding=None,
         dtype=None,
         **kwargs,
@@ -85,7 +93,7 @@ class T5Encoder(keras_hub.models.Backbone):
             dtype=dtype,
             name="token_embedding",
         )
-        self.embedding_dropout = keras.layers.Dropout(
+        self.embedding_dropout = SeededDropout(
             dropout, dtype=dtype, name="encoder_embedding_dropout"
         )
         self.position_bias = T5PositionBias(
@@ -101,6 +109,7 @@ class T5Encoder(keras_hub.models.Backbone):
                 activation=activation,
                 use_gated_activation=use_gated_activation,
                 layer_norm_epsilon=layer_norm_epsilon,
+                rematerialize=rematerialize,
                 dtype=dtype,
                 name=f"transformer_encoder_layer_{i}",
             )
@@ -109,23 +118,17 @@ class T5Encoder(keras_hub.models.Backbone):
         self.encoder_layer_norm = T5LayerNorm(
             layer_norm_epsilon, dtype=dtype, name="encoder_output_layer_norm"
         )
-        self.output_dropout = keras.layers.Dropout(
+        self.output_dropout = SeededDropout(
             dropout, dtype=dtype, name="encoder_output_dropout"
         )
 
         # === Functional model ===
         token_ids = keras.Input((None,), dtype="int32", name="token_ids")
         padding_mask = keras.Input((None,), dtype="int32", name="padding_mask")
-        hidden = self.embedding_dropout(self.token_embedding(token_ids))
-        position_bias = self.position_bias(hidden)
-        for layer in self.encoder_transformer_layers:
-            hidden = layer(
-                hidden, padding_mask=padding_mask, position_bias=position_bias
-            )
-        hidden = self.output_dropout(self.encoder_layer_norm(hidden))
+        is_token = ops.cast(padding_mask, "bool")
         super().__init__(
             inputs={"token_ids": token_ids, "padding_mask": padding_mask},
-            outputs=hidden,
+            outputs=self._encode(token_ids, is_token[:, None, None, :]),
             dtype=dtype,
             **kwargs,
         )
@@ -141,6 +144,44 @@ class T5Encoder(keras_hub.models.Backbone):
         self.activation = activation
         self.use_gated_activation = use_gated_activation
         self.layer_norm_epsilon = layer_norm_epsilon
+        self.rematerialize = rematerialize
+
+    def encode_packed(self, inputs, training=None):
+        """Encodes rows that hold several texts each.
+
+        A token attends to the tokens of its own segment only. T5's position
+        bias depends on nothing but the difference of positions, so every text
+        gets the hidden states that it has in a row of its own.
+
+        Args:
+            inputs: dict of `token_ids` and `segment_ids`, int32
+                `[rows, row_length]`; 0 in `segment_ids` is padding, tokens of
+                one text share a number.
+            training: bool or `None`. Whether dropout is on.
+
+        Returns:
+            float `[rows, row_length, hidden_dim]`.
+        """
+        segment_ids = inputs["segment_ids"]
+        # Padding attends to padding; nothing else does.
+        attention_mask = (
+            segment_ids[:, None, None, :] == (segment_ids[:, None, :, None])
+        )
+        return self._encode(inputs["token_ids"], attention_mask, training)
+
+    def _encode(self, token_ids, attention_mask, training=None):
+        hidden = self.token_embedding(token_ids)
+        hidden = self.embedding_dropout(hidden, training=training)
+        position_bias = self.position_bias(hidden)
+        for layer in self.encoder_transformer_layers:
+            hidden = layer(
+                hidden,
+                attention_mask=attention_mask,
+                position_bias=position_bias,
+                training=training,
+            )
+        hidden = self.encoder_layer_norm(hidden)
+        return self.output_dropout(hidden, training=training)
 
     def get_config(self):
         return {
@@ -155,6 +196,7 @@ class T5Encoder(keras_hub.models.Backbone):
             "activation": self.activation,
             "use_gated_activation": self.use_gated_activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "rematerialize": self.rematerialize,
         }
 
 

@@ -3,8 +3,11 @@
 import functools
 
 import keras
+import tensorflow as tf
 
 from tf_samtone.errors import InvalidInputError
+from tf_samtone.models.dropout_seed import dropout_seed, next_dropout_seed
+from tf_samtone.models.seeded_dropout import SeededDropout
 from tf_samtone.models.t5_layer_norm import T5LayerNorm
 from tf_samtone.models.t5_self_attention import T5SelfAttention
 
@@ -29,11 +32,15 @@ class T5EncoderLayer(keras.layers.Layer):
         use_gated_activation: bool. Multiplies the activation by a second
             projection (T5 1.1).
         layer_norm_epsilon: float > 0. Defaults to `1e-6`.
+        rematerialize: bool. Keeps only the layer's input for the backward
+            pass of training, which computes the layer once more. Defaults to
+            `False`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: float `[batch, seq, hidden_dim]`.
-        padding_mask: int or bool `[batch, seq]`.
+        attention_mask: bool `[batch, 1, 1 or seq, seq]`, see
+            `T5SelfAttention`.
         position_bias: float32 `[1, num_heads, seq, seq]`.
 
     Returns:
@@ -57,6 +64,7 @@ class T5EncoderLayer(keras.layers.Layer):
         activation="gelu",
         use_gated_activation=True,
         layer_norm_epsilon=1e-6,
+        rematerialize=False,
         **kwargs,
     ):
         # Without this Keras would cast the float32 bias to the compute dtype.
@@ -75,6 +83,7 @@ class T5EncoderLayer(keras.layers.Layer):
         self.activation = activation
         self.use_gated_activation = use_gated_activation
         self.layer_norm_epsilon = layer_norm_epsilon
+        self.rematerialize = rematerialize
 
         self.self_attention_layer_norm = self._norm("self_attention_layer_norm")
         self.self_attention = T5SelfAttention(
@@ -103,9 +112,7 @@ class T5EncoderLayer(keras.layers.Layer):
         )
 
     def _dropout(self, name):
-        return keras.layers.Dropout(
-            self.dropout, dtype=self.dtype_policy, name=name
-        )
+        return SeededDropout(self.dropout, dtype=self.dtype_policy, name=name)
 
     def _dense(self, name, units):
         fan_in = (
@@ -133,10 +140,27 @@ class T5EncoderLayer(keras.layers.Layer):
             self.gate_projector.build(input_shape)
         self.output_projector.build(inner_shape)
 
-    def call(self, inputs, padding_mask, position_bias, training=None):
+    def call(self, inputs, attention_mask, position_bias, training=None):
+        # One seed for the layer, so that dropout is the same whether or not
+        # the layer is computed again.
+        seed = next_dropout_seed() if training else None
+
+        # What has a gradient must be an argument, the rest must not.
+        def transform(inputs, position_bias):
+            # The backward pass comes here again, outside of any other scope.
+            with dropout_seed(seed):
+                return self._transform(
+                    inputs, position_bias, attention_mask, training
+                )
+
+        if training and self.rematerialize:
+            transform = tf.recompute_grad(transform)
+        return transform(inputs, position_bias)
+
+    def _transform(self, inputs, position_bias, attention_mask, training):
         attended = self.self_attention(
             self.self_attention_layer_norm(inputs),
-            padding_mask=padding_mask,
+            attention_mask=attention_mask,
             position_bias=position_bias,
             training=training,
         )
@@ -163,4 +187,5 @@ class T5EncoderLayer(keras.layers.Layer):
             "activation": self.activation,
             "use_gated_activation": self.use_gated_activation,
             "layer_norm_epsilon": self.layer_norm_epsilon,
+            "rematerialize": self.rematerialize,
         }

@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from tf_samtone.models.seeded_dropout import SeededDropout
+
 
 @keras.saving.register_keras_serializable(package="tf_samtone")
 class T5SelfAttention(keras.layers.Layer):
@@ -10,9 +12,8 @@ class T5SelfAttention(keras.layers.Layer):
 
     T5 has no 1/sqrt(dim) in the scores: it is folded into the initialisation
     of the query kernel. Products of queries and keys are in the compute dtype;
-    bias, masking and softmax are float32. The padding mask is applied by
-    `where` and stays `[batch, 1, 1, seq]`, so that the bias is stored once and
-    not once per example.
+    bias, masking and softmax are float32. The mask is applied by `where` and
+    apart from the bias, which is so stored once and not once per example.
 
     Args:
         hidden_dim: int. Width of inputs and outputs.
@@ -23,7 +24,9 @@ class T5SelfAttention(keras.layers.Layer):
 
     Call arguments:
         inputs: float `[batch, seq, hidden_dim]`.
-        padding_mask: int or bool `[batch, seq]`, true at real tokens.
+        attention_mask: bool `[batch, 1, 1, seq]`, true at real tokens, or
+            `[batch, 1, seq, seq]`, true where a token (third axis) attends to
+            another (fourth axis).
         position_bias: float32 `[1, num_heads, seq, seq]`.
 
     Returns:
@@ -56,7 +59,7 @@ class T5SelfAttention(keras.layers.Layer):
         self.output_projector = self._projector(
             "output_projector", hidden_dim, inner_dim**-0.5
         )
-        self.dropout_layer = keras.layers.Dropout(
+        self.dropout_layer = SeededDropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
@@ -76,7 +79,7 @@ class T5SelfAttention(keras.layers.Layer):
         self.value_projector.build(input_shape)
         self.output_projector.build(inner_shape)
 
-    def call(self, inputs, padding_mask, position_bias, training=None):
+    def call(self, inputs, attention_mask, position_bias, training=None):
         batch, seq = ops.shape(inputs)[:2]
         inner_dim = self.num_heads * self.key_value_dim
 
@@ -91,9 +94,10 @@ class T5SelfAttention(keras.layers.Layer):
         value = heads(self.value_projector)
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         scores = ops.cast(scores, "float32") + position_bias
-        is_token = ops.cast(padding_mask, "bool")[:, None, None, :]
         lowest = ops.cast(-3.0e38, "float32")
-        weights = ops.softmax(ops.where(is_token, scores, lowest), axis=-1)
+        weights = ops.softmax(
+            ops.where(attention_mask, scores, lowest), axis=-1
+        )
         weights = ops.cast(weights, self.compute_dtype)
         weights = self.dropout_layer(weights, training=training)
         attended = ops.transpose(ops.matmul(weights, value), (0, 2, 1, 3))

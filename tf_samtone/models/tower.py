@@ -4,6 +4,7 @@ import keras
 
 from tf_samtone.models.l2_normalization import L2Normalization
 from tf_samtone.models.masked_mean_pooling import MaskedMeanPooling
+from tf_samtone.models.segment_mean_pooling import SegmentMeanPooling
 
 
 @keras.saving.register_keras_serializable(package="tf_samtone")
@@ -15,13 +16,16 @@ class Tower(keras.layers.Layer):
 
     Args:
         encoder: `T5Encoder`, or any layer from `{"token_ids", "padding_mask"}`
-            to float `[batch, seq, hidden_dim]`.
+            to float `[batch, seq, hidden_dim]`; packed rows ask for an
+            `encode_packed` besides.
         projection: `keras.layers.Dense`; see `projection_layer`.
         **kwargs: see `keras.layers.Layer`.
 
     Call arguments:
         inputs: dict of `token_ids` int32 `[batch, seq]` and `padding_mask`
-            int32 `[batch, seq]`.
+            int32 `[batch, seq]`; or, packed, of `token_ids` and `segment_ids`
+            int32 `[rows, row_length]`, and `lengths` int32 `[batch]`, the
+            tokens of each text.
 
     Returns:
         float32 `[batch, projection_dim]`, unit vectors.
@@ -36,6 +40,7 @@ class Tower(keras.layers.Layer):
         self.encoder = encoder
         self.projection = projection
         self.pooling = MaskedMeanPooling(name="pooling")
+        self.packed_pooling = SegmentMeanPooling(name="packed_pooling")
         self.normalization = L2Normalization(name="normalization")
         if not projection.built:
             projection.build((None, encoder.hidden_dim))
@@ -47,6 +52,8 @@ class Tower(keras.layers.Layer):
         return self.projection.units
 
     def call(self, inputs, training=None):
+        if "segment_ids" in inputs:
+            return self._call_packed(inputs, training)
         hidden = self.encoder(
             {
                 "token_ids": inputs["token_ids"],
@@ -55,6 +62,21 @@ class Tower(keras.layers.Layer):
             training=training,
         )
         pooled = self.pooling(hidden, padding_mask=inputs["padding_mask"])
+        return self.normalization(self.projection(pooled))
+
+    def _call_packed(self, inputs, training):
+        hidden = self.encoder.encode_packed(
+            {
+                "token_ids": inputs["token_ids"],
+                "segment_ids": inputs["segment_ids"],
+            },
+            training=training,
+        )
+        pooled = self.packed_pooling(
+            hidden,
+            segment_ids=inputs["segment_ids"],
+            lengths=inputs["lengths"],
+        )
         return self.normalization(self.projection(pooled))
 
     def compute_output_shape(self, input_shape):
