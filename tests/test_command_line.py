@@ -3,7 +3,7 @@
 from absl import flags
 
 from tf_samtone._command_line import resolved_flags, run_command
-from tf_samtone.errors import DataError
+from tf_samtone.errors import DataError, TrainingInterrupted
 
 
 def _define(values: flags.FlagValues) -> None:
@@ -46,6 +46,15 @@ def test_an_error_of_the_library_becomes_one_line_without_traceback(capsys):
 def test_a_missing_file_becomes_one_line_without_traceback(capsys, tmp_path):
     assert _run(command=lambda values: (tmp_path / "no").read_text()) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_that_can_be_resumed_has_an_exit_code_of_its_own(capsys):
+    def stop(values):
+        raise TrainingInterrupted("Received: SIGTERM.")
+
+    # EX_TEMPFAIL of sysexits.h, for schedulers that start it again.
+    assert _run(command=stop) == 75
+    assert capsys.readouterr().err == "name: Received: SIGTERM.\n"
 
 
 def test_an_unknown_flag_is_refused(capsys):

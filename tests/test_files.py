@@ -299,3 +299,41 @@ def test_a_newer_version_is_refused(saved):
     # An old library cannot know a later layout.
     with pytest.raises(MismatchError, match="format_version=2"):
         read(saved, supported_version=1)
+
+
+def test_fields_are_read_without_the_other_files(saved):
+    (saved / "note.txt").unlink()
+
+    assert _files.manifest_fields(saved) == {"dim": 3}
+
+
+def test_half_written_leftovers_are_deleted(tmp_path):
+    (tmp_path / "kept").write_text("1")
+    (tmp_path / ".out.tmp-0123456789ab").mkdir()
+    (tmp_path / ".out.tmp-0123456789ab" / "half").write_text("0")
+    (tmp_path / ".a.json.tmp-0123456789ab").write_text("0")
+
+    _files.recover_leftovers(tmp_path)
+
+    assert os.listdir(tmp_path) == ["kept"]
+
+
+@pytest.mark.parametrize("replaced", [False, True], ids=["before", "after"])
+def test_a_kill_around_the_last_rename_keeps_one_folder(tmp_path, replaced):
+    # The old folder is moved aside, then the new one is renamed.
+    (tmp_path / ".out.old-0123456789ab").mkdir()
+    (tmp_path / ".out.old-0123456789ab" / "old").write_text("0")
+    if replaced:
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "new").write_text("1")
+
+    _files.recover_leftovers(tmp_path)
+
+    assert os.listdir(tmp_path) == ["out"]
+    assert os.listdir(tmp_path / "out") == ["new" if replaced else "old"]
+
+
+def test_an_absent_folder_has_no_leftovers(tmp_path):
+    _files.recover_leftovers(tmp_path / "absent")
+
+    assert not (tmp_path / "absent").exists()

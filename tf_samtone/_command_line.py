@@ -7,10 +7,12 @@ from typing import Any
 
 from absl import flags
 
-from tf_samtone.errors import SamToNeError
+from tf_samtone.errors import SamToNeError, TrainingInterrupted
 
 # What a user can get wrong: a bad value, or a path that is not there.
 _EXPECTED_ERRORS = (SamToNeError, OSError)
+# EX_TEMPFAIL of sysexits.h: nothing is wrong, run it again.
+_INTERRUPTED = 75
 
 
 def run_command(
@@ -33,7 +35,8 @@ def run_command(
 
     Returns:
         The exit code: 0 when all went well, 1 when the command failed, 2
-        when the flags were wrong.
+        when the flags were wrong, 75 when a signal stopped it and it can be
+        resumed.
     """
     # Before TensorFlow is imported, or it greets the user on every call with
     # what the machine lacks.
@@ -55,7 +58,7 @@ def run_command(
         command(values)
     except _EXPECTED_ERRORS as error:
         _write(sys.stderr, f"{program}: {' '.join(str(error).split())}")
-        return 1
+        return _INTERRUPTED if isinstance(error, TrainingInterrupted) else 1
     return 0
 
 

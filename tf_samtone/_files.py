@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -28,8 +29,10 @@ __all__ = [
     "atomic_directory",
     "atomic_write_bytes",
     "atomic_write_text",
+    "manifest_fields",
     "manifest_kind",
     "read_manifest",
+    "recover_leftovers",
     "sha256_of_file",
     "write_manifest",
 ]
@@ -37,6 +40,8 @@ __all__ = [
 MANIFEST_NAME = "manifest.json"
 # Pickle runs code when it is loaded, and some readers load one on sight.
 _PICKLE_SUFFIXES = frozenset({".pkl", ".pickle"})
+
+_LEFTOVER = re.compile(r"\.(?P<name>.+)\.(?P<label>tmp|old)-[0-9a-f]{12}")
 
 PathLike = str | os.PathLike[str]
 
@@ -110,6 +115,31 @@ def atomic_write_text(path: PathLike, text: str) -> None:
     atomic_write_bytes(path, text.encode("utf-8"))
 
 
+def recover_leftovers(directory: PathLike) -> None:
+    """Clean up what a killed process left of atomic writes into a folder.
+
+    Half-written temporaries are deleted. A folder that had been moved aside
+    for its replacement is put back if the replacement never came.
+
+    Args:
+        directory: folder that no other process is writing to; may be absent.
+    """
+    root = pathlib.Path(directory)
+    if not root.is_dir():
+        return
+    for path in sorted(root.iterdir()):
+        match = _LEFTOVER.fullmatch(path.name)
+        if match is None:
+            continue
+        final = path.with_name(match["name"])
+        if match["label"] == "old" and not final.exists():
+            os.rename(path, final)
+        elif path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
 def sha256_of_file(path: PathLike) -> str:
     """Return the SHA-256 of a file as 64 lowercase hexadecimal digits."""
     with open(path, "rb") as file:
@@ -174,6 +204,15 @@ def manifest_kind(directory: PathLike) -> str:
         CorruptFileError: if the manifest is missing or damaged.
     """
     return str(_read_body(pathlib.Path(directory))["kind"])
+
+
+def manifest_fields(directory: PathLike) -> dict[str, Any]:
+    """Return the `fields` of a manifest, without reading the other files.
+
+    Raises:
+        CorruptFileError: if the manifest is missing or damaged.
+    """
+    return dict(_read_body(pathlib.Path(directory))["fields"])
 
 
 def read_manifest(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         OptimizerRecipe,
         Recipe,
         StageRecipe,
+        TrainingRecipe,
     )
     from tf_samtone.trainers.recipe_file import read_recipe
     from tf_samtone.trainers.training import train
@@ -31,6 +32,7 @@ __all__ = [
     "ProgressLines",
     "Recipe",
     "StageRecipe",
+    "TrainingRecipe",
     "read_recipe",
     "train",
 ]
@@ -47,6 +49,7 @@ __getattr__, __dir__ = lazy_members(
         "ProgressLines": "progress_lines",
         "Recipe": "recipe",
         "StageRecipe": "recipe",
+        "TrainingRecipe": "recipe",
         "read_recipe": "recipe_file",
         "train": "training",
     },

@@ -15,8 +15,16 @@ from tf_samtone.data import (
     read_python_docs,
     training_dataset,
 )
+from tf_samtone.distribution import make_strategy
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import ContrastiveLoss, InBatchSoftmaxLoss, SamToNeLoss
+from tf_samtone.evaluation import in_batch_metrics
+from tf_samtone.losses import (
+    ContrastiveLoss,
+    GTELoss,
+    InBatchSoftmaxLoss,
+    PairLoss,
+    SamToNeLoss,
+)
 from tf_samtone.models import DualEncoder, T5Encoder
 from tf_samtone.optimizers import Adafactor, LinearDecay
 from tf_samtone.trainers.recipe import (
@@ -25,6 +33,7 @@ from tf_samtone.trainers.recipe import (
     OptimizerRecipe,
     Recipe,
     StageRecipe,
+    TrainingRecipe,
 )
 
 __all__ = [
@@ -32,7 +41,10 @@ __all__ = [
     "build_loss",
     "build_model",
     "build_optimizer",
+    "build_strategy",
     "check_inputs",
+    "compile_model",
+    "group_ids",
     "read_collection",
 ]
 
@@ -87,9 +99,10 @@ def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
         "document_length": model.document_length,
     }
     if model.preset:
-        return DualEncoder.from_preset(
+        loaded = DualEncoder.from_preset(
             model.preset, dropout=model.dropout, dtype=model.dtype, **shape
         )
+        return _with_memory_of(loaded, recipe.training)
     if not isinstance(tokenizer, keras_hub.models.T5Tokenizer):
         raise InvalidInputError(
             "Expected a T5Tokenizer for a model without a preset. Received: "
@@ -114,11 +127,29 @@ def build_model(recipe: Recipe, tokenizer: Any = None) -> DualEncoder:
             layer.output_projector,
         ):
             dense.kernel.assign(dense.kernel * model.residual_init_scale)
-    return DualEncoder.from_encoder(encoder, tokenizer, **shape)
+    built = DualEncoder.from_encoder(encoder, tokenizer, **shape)
+    return _with_memory_of(built, recipe.training)
+
+
+def _with_memory_of(
+    model: DualEncoder, training: TrainingRecipe
+) -> DualEncoder:
+    """Makes the layers keep their activations or not.
+
+    Not in the encoder's config: a saved model is the same either way.
+    """
+    for tower in (model.query_tower, model.document_tower):
+        for layer in tower.encoder.encoder_transformer_layers:
+            layer.rematerialize = training.rematerialize
+    return model
 
 
 def build_loss(loss: LossRecipe) -> ContrastiveLoss:
-    """Builds the loss of a `LossRecipe`."""
+    """Builds the loss of a `LossRecipe`.
+
+    Raises:
+        InvalidInputError: if the loss has no use for an option that is set.
+    """
     options = {
         "temperature": loss.temperature,
         "bidirectional": loss.bidirectional,
@@ -127,7 +158,12 @@ def build_loss(loss: LossRecipe) -> ContrastiveLoss:
     }
     if loss.name == "samtone":
         return SamToNeLoss(same_tower=loss.same_tower, **options)
-    return InBatchSoftmaxLoss(**options)
+    others = {
+        "in_batch_softmax": InBatchSoftmaxLoss,
+        "pair": PairLoss,
+        "gte": GTELoss,
+    }
+    return others[loss.name](**options)
 
 
 def build_optimizer(
@@ -151,13 +187,78 @@ def build_optimizer(
     return Adafactor(weight_decay=optimizer.weight_decay or None, **options)
 
 
+def compile_model(
+    model: DualEncoder,
+    recipe: Recipe,
+    stage: StageRecipe,
+    loss: LossRecipe | None = None,
+) -> None:
+    """Compiles a model for one stage.
+
+    Args:
+        model: `DualEncoder`, made in the scope of its strategy.
+        recipe: `Recipe`.
+        stage: `StageRecipe`.
+        loss: `LossRecipe` in place of the recipe's own. Defaults to `None`.
+    """
+    training = recipe.training
+    with model.distribute_strategy.scope():
+        model.compile(
+            optimizer=build_optimizer(recipe.optimizer, stage),
+            loss=build_loss(loss or recipe.loss),
+            metrics=in_batch_metrics(),
+            gradient_cache_batch_size=training.gradient_cache_batch_size
+            or None,
+            max_bad_steps=training.max_bad_steps,
+            seed=recipe.seed,
+        )
+
+
+def group_ids(pairs: Sequence[Pair], stage: StageRecipe) -> list[int] | None:
+    """Numbers the runs of neighbours that stay in one batch."""
+    if stage.group_size == 1:
+        return None
+    return [i // stage.group_size for i in range(len(pairs))]
+
+
+def build_strategy(training: TrainingRecipe) -> tf.distribute.Strategy:
+    """Builds the strategy that a `TrainingRecipe` names.
+
+    Raises:
+        InvalidInputError: if the devices are not there.
+    """
+    return make_strategy(
+        training.strategy, devices=training.devices, tpu=training.tpu
+    )
+
+
 def build_dataset(
-    model: DualEncoder, pairs: Sequence[Pair], stage: StageRecipe, seed: int
+    model: DualEncoder,
+    pairs: Sequence[Pair],
+    stage: StageRecipe,
+    seed: int,
+    *,
+    training: TrainingRecipe | None = None,
+    start_step: int = 0,
 ) -> tf.data.Dataset:
-    """Builds the endless stream of batches of one stage."""
-    groups = None
-    if stage.group_size > 1:
-        groups = [i // stage.group_size for i in range(len(pairs))]
+    """Builds the endless stream of batches of one stage.
+
+    Args:
+        model: `DualEncoder`, made in the scope of its strategy.
+        pairs: list of `Pair`.
+        stage: `StageRecipe`.
+        seed: int.
+        training: `TrainingRecipe`. Defaults to its defaults.
+        start_step: int. Batches to leave out at the start. Defaults to `0`.
+
+    Raises:
+        InvalidInputError: if the batch cannot be divided evenly, or there are
+            fewer pairs than it holds.
+    """
+    training = training or TrainingRecipe()
+    replicas = model.distribute_strategy.num_replicas_in_sync
+    training.check_batch(stage.batch_size, replicas)
+    micro = training.gradient_cache_batch_size
     return training_dataset(
         [pair.query for pair in pairs],
         [pair.document for pair in pairs],
@@ -165,5 +266,11 @@ def build_dataset(
         document_preprocessor=model.document_preprocessor,
         batch_size=stage.batch_size,
         seed=seed,
-        group_ids=groups,
+        group_ids=group_ids(pairs, stage),
+        start_step=start_step,
+        packing=None if training.packing == "none" else training.packing,
+        # Each replica and each micro-batch gets whole rows of its own.
+        packing_groups=stage.batch_size // micro if micro else replicas,
+        last_batch=training.last_batch,
+        unique_texts=stage.unique_texts,
     )

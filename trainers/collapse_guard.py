@@ -20,9 +20,10 @@ class CollapseGuard(keras.callbacks.Callback):
 
     Args:
         documents: texts; an even sample of 256 is the probe.
-        total_steps: int.
+        total_steps: int. With those before `first_step`.
         threshold: float in (0, 1). Largest mean pairwise cosine that is
             accepted. Defaults to `0.99`.
+        first_step: int. Steps done before this fit. Defaults to `0`.
 
     Raises:
         CollapseError: from `fit`, with what to change.
@@ -33,6 +34,8 @@ class CollapseGuard(keras.callbacks.Callback):
         documents: Sequence[str],
         total_steps: int,
         threshold: float = 0.99,
+        *,
+        first_step: int = 0,
     ) -> None:
         super().__init__()
         # A document that answers many questions must not look like a collapse.
@@ -41,18 +44,20 @@ class CollapseGuard(keras.callbacks.Callback):
         self.probe = [distinct[i] for i in np.unique(rows)]
         self.check_steps = {max(1, total_steps // 2), total_steps}
         self.threshold = threshold
+        self.first_step = first_step
 
     def on_train_batch_end(
         self, batch: int, logs: dict[str, float] | None = None
     ) -> None:
-        if batch + 1 not in self.check_steps:
+        step = self.first_step + batch + 1
+        if step not in self.check_steps:
             return
         cosine = mean_pairwise_cosine(self.model.encode_documents(self.probe))
         if not cosine <= self.threshold:
             raise CollapseError(
                 "Expected embeddings that differ from each other. Received: a "
                 f"mean pairwise cosine of {cosine:.4f} over {len(self.probe)} "
-                f"documents at step {batch + 1} (accepted: {self.threshold}). "
+                f"documents at step {step} (accepted: {self.threshold}). "
                 "Lower the learning rate, warm up longer, raise the "
                 "temperature, or start from trained weights."
             )

@@ -22,10 +22,10 @@ from tf_samtone.text import train_tokenizer
 from tf_samtone.trainers.builders import build_model
 from tf_samtone.trainers.fit_stages import fit_stages
 from tf_samtone.trainers.layer_growth import with_num_layers
+from tf_samtone.trainers.output_folder import prepare_output
 from tf_samtone.trainers.python_words import PythonWords, python_words
 from tf_samtone.trainers.recipe import Recipe
 from tf_samtone.trainers.runs import Runs, bm25_runs, dense_runs, figures
-from tf_samtone.trainers.training import prepare_output
 
 __all__ = ["QUESTIONS", "quickstart"]
 
@@ -161,6 +161,21 @@ def _check_recipe(recipe: Recipe) -> None:
             "(data.reader='python_docs', no model.preset). Received: "
             f"reader={recipe.data.reader!r}, preset={recipe.model.preset!r}. "
             "Use samtone-train for this one."
+        )
+    training = recipe.training
+    if training.strategy != "none":
+        unused = f"strategy={training.strategy!r}"
+    elif training.validate_every:
+        unused = f"validate_every={training.validate_every}"
+    elif training.tensorboard:
+        unused = "tensorboard=True"
+    else:
+        unused = ""
+    if unused:
+        raise InvalidInputError(
+            "Expected a recipe for one device, without validation and "
+            f"TensorBoard: the quickstart takes minutes. Received: {unused}. "
+            "Leave it out, or use samtone-train."
         )
     if not {"dev", "test"} <= set(recipe.evaluation.splits):
         raise InvalidInputError(

@@ -2,10 +2,11 @@
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
-from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.architectures import check_architecture
+from tf_samtone.trainers._recipe_checks import at_least, one_of, refuse, share
+from tf_samtone.trainers.training_recipe import TrainingRecipe
 
 __all__ = [
     "DataRecipe",
@@ -15,7 +16,10 @@ __all__ = [
     "OptimizerRecipe",
     "Recipe",
     "StageRecipe",
+    "TrainingRecipe",
 ]
+
+LOSSES = ("samtone", "in_batch_softmax", "pair", "gte")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,9 +41,9 @@ class DataRecipe:
     how_to_get: str = ""
 
     def __post_init__(self) -> None:
-        _one_of("data.reader", self.reader, ("beir", "python_docs"))
+        one_of("data.reader", self.reader, ("beir", "python_docs"))
         if self.reader == "beir" and not self.path:
-            _refuse("data.path", self.path, "a folder for reader 'beir'")
+            refuse("data.path", self.path, "a folder for reader 'beir'")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,16 +93,23 @@ class ModelRecipe:
 
     def __post_init__(self) -> None:
         check_architecture(self.architecture)
-        _one_of("model.dtype", self.dtype, ("float32", "mixed_bfloat16"))
-        _at_least("model.projection_dim", self.projection_dim, 1)
-        _at_least("model.query_length", self.query_length, 2)
-        _at_least("model.document_length", self.document_length, 2)
-        _share("model.dropout", self.dropout)
+        if "float16" in self.dtype and "bfloat16" not in self.dtype:
+            refuse(
+                "model.dtype",
+                self.dtype,
+                "'float32' or 'mixed_bfloat16': hidden states of T5 reach 1e5, "
+                "and float16 ends at 65504",
+            )
+        one_of("model.dtype", self.dtype, ("float32", "mixed_bfloat16"))
+        at_least("model.projection_dim", self.projection_dim, 1)
+        at_least("model.query_length", self.query_length, 2)
+        at_least("model.document_length", self.document_length, 2)
+        share("model.dropout", self.dropout)
         if not self.preset:
-            _at_least("model.num_layers", self.num_layers, 1)
-            _at_least("model.vocabulary_size", self.vocabulary_size, 64)
+            at_least("model.num_layers", self.num_layers, 1)
+            at_least("model.vocabulary_size", self.vocabulary_size, 64)
             if not self.embedding_init_scale > 0:
-                _refuse(
+                refuse(
                     "model.embedding_init_scale",
                     self.embedding_init_scale,
                     "a number > 0",
@@ -110,7 +121,7 @@ class LossRecipe:
     """The contrastive loss.
 
     Attributes:
-        name: str. `"samtone"` or `"in_batch_softmax"`.
+        name: str. `"samtone"`, `"in_batch_softmax"`, `"pair"` or `"gte"`.
         temperature: float > 0.
         same_tower: str. `"query"`, `"document"` or `"both"`, for `"samtone"`.
         bidirectional: bool.
@@ -126,9 +137,9 @@ class LossRecipe:
     mask_duplicates: bool = True
 
     def __post_init__(self) -> None:
-        _one_of("loss.name", self.name, ("samtone", "in_batch_softmax"))
+        one_of("loss.name", self.name, LOSSES)
         if not self.temperature > 0:
-            _refuse("loss.temperature", self.temperature, "a number > 0")
+            refuse("loss.temperature", self.temperature, "a number > 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +157,7 @@ class OptimizerRecipe:
     global_clipnorm: float = 0.0
 
     def __post_init__(self) -> None:
-        _one_of("optimizer.name", self.name, ("adafactor", "adamw"))
+        one_of("optimizer.name", self.name, ("adafactor", "adamw"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +179,8 @@ class StageRecipe:
             weights; -1 for all. A stage with fewer is much faster; the next
             one adds the others, which start as `model.residual_init_scale`
             says.
+        unique_texts: bool. Keeps two copies of one query or document out of a
+            batch.
     """
 
     name: str = "train"
@@ -178,22 +191,23 @@ class StageRecipe:
     warmup_steps: int = 0
     group_size: int = 1
     num_layers: int = -1
+    unique_texts: bool = False
 
     def __post_init__(self) -> None:
-        _at_least("stages.num_layers", self.num_layers, -1)
-        _one_of("stages.pairs", self.pairs, ("train", "weak"))
-        _at_least("stages.steps", self.steps, 1)
-        _at_least("stages.warmup_steps", self.warmup_steps, 0)
-        _at_least("stages.group_size", self.group_size, 1)
+        at_least("stages.num_layers", self.num_layers, -1)
+        one_of("stages.pairs", self.pairs, ("train", "weak"))
+        at_least("stages.steps", self.steps, 1)
+        at_least("stages.warmup_steps", self.warmup_steps, 0)
+        at_least("stages.group_size", self.group_size, 1)
         if self.batch_size < 2:
-            _refuse(
+            refuse(
                 "stages.batch_size",
                 self.batch_size,
                 "at least 2, since the other pairs of the batch are the "
                 "negatives",
             )
         if not self.learning_rate > 0:
-            _refuse("stages.learning_rate", self.learning_rate, "a number > 0")
+            refuse("stages.learning_rate", self.learning_rate, "a number > 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +243,7 @@ class Recipe:
         stages: `StageRecipe`, one after another.
         loss: `LossRecipe`.
         optimizer: `OptimizerRecipe`.
+        training: `TrainingRecipe`.
         evaluation: `EvaluationRecipe`.
         seed: int. Decides initial weights, data order and dropout.
         description: str.
@@ -241,6 +256,7 @@ class Recipe:
     stages: tuple[StageRecipe, ...]
     loss: LossRecipe = field(default_factory=LossRecipe)
     optimizer: OptimizerRecipe = field(default_factory=OptimizerRecipe)
+    training: TrainingRecipe = field(default_factory=TrainingRecipe)
     evaluation: EvaluationRecipe = field(default_factory=EvaluationRecipe)
     seed: int = 0
     description: str = ""
@@ -248,21 +264,26 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not self.stages:
-            _refuse("stages", self.stages, "at least one [[stages]] table")
+            refuse("stages", self.stages, "at least one [[stages]] table")
         if self.schema_version != 1:
-            _refuse("schema_version", self.schema_version, "1")
+            refuse("schema_version", self.schema_version, "1")
         for stage in self.stages:
             self._check_layers(stage)
+            # The number of other devices shows only on the machine itself.
+            if self.training.strategy == "none" or self.training.devices:
+                self.training.check_batch(
+                    stage.batch_size, max(1, self.training.devices)
+                )
         if self.data.reader == "beir":
             weak = [s.name for s in self.stages if s.pairs == "weak"]
             if weak:
-                _refuse("stages.pairs", "weak", "'train' for reader 'beir'")
+                refuse("stages.pairs", "weak", "'train' for reader 'beir'")
 
     def _check_layers(self, stage: StageRecipe) -> None:
         if self.model.preset and stage.num_layers >= 0:
-            _refuse("stages.num_layers", stage.num_layers, "-1 with a preset")
+            refuse("stages.num_layers", stage.num_layers, "-1 with a preset")
         if not self.model.preset and stage.num_layers > self.model.num_layers:
-            _refuse(
+            refuse(
                 "stages.num_layers",
                 stage.num_layers,
                 f"at most model.num_layers={self.model.num_layers}",
@@ -271,25 +292,3 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Returns nested dicts and lists that JSON can hold."""
         return dataclasses.asdict(self)
-
-
-def _refuse(name: str, value: object, expected: str) -> NoReturn:
-    raise InvalidInputError(
-        f"Expected {name} to be {expected}. Received: {name}={value!r}. "
-        "Correct the recipe."
-    )
-
-
-def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        _refuse(name, value, f"one of {choices}")
-
-
-def _at_least(name: str, value: int, least: int) -> None:
-    if value < least:
-        _refuse(name, value, f"at least {least}")
-
-
-def _share(name: str, value: float) -> None:
-    if not 0 <= value < 1:
-        _refuse(name, value, "in [0, 1)")

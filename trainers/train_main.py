@@ -11,7 +11,11 @@ from tf_samtone._command_line import run_command
 
 USAGE = """
 Trains and evaluates a dual encoder as a recipe says, and prints the table.
-Writes the resolved recipe, the model, the runs and the results.
+Writes the resolved recipe, checkpoints, the model, the runs and the results.
+
+SIGTERM and Ctrl-C save a checkpoint after the step and end the program with
+exit code 75; a second one ends it at once. A run that ended so, or was
+killed, goes on with --resume.
 
 Example:
   samtone-train --recipe=trainers/recipes/medquad.toml \\
@@ -40,6 +44,24 @@ def define_flags(values: flags.FlagValues) -> None:
         "Replace results that are already in the output folder.",
         flag_values=values,
     )
+    flags.DEFINE_bool(
+        "resume",
+        False,
+        "Go on with the run in the output folder; start it if there is none.",
+        flag_values=values,
+    )
+    flags.DEFINE_bool(
+        "dry_run",
+        False,
+        "Print sizes, memory and the time of one step, and write nothing.",
+        flag_values=values,
+    )
+    flags.DEFINE_string(
+        "profile",
+        None,
+        "Folder for a profile of some training steps.",
+        flag_values=values,
+    )
 
 
 def command(values: flags.FlagValues) -> None:
@@ -48,8 +70,19 @@ def command(values: flags.FlagValues) -> None:
     from tf_samtone.trainers.training import summary, train
 
     recipe = read_recipe(values.recipe)
+    if values.dry_run:
+        from tf_samtone.trainers.dry_run import dry_run
+
+        print(dry_run(recipe))
+        return
     with progress_shown():
-        results = train(recipe, values.output, overwrite=values.overwrite)
+        results = train(
+            recipe,
+            values.output,
+            overwrite=values.overwrite,
+            resume=values.resume,
+            profile_dir=values.profile,
+        )
     print(summary(results))
 
 

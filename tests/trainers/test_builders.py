@@ -9,7 +9,12 @@ import pytest
 
 from tf_samtone.data import Pair
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import InBatchSoftmaxLoss, SamToNeLoss
+from tf_samtone.losses import (
+    GTELoss,
+    InBatchSoftmaxLoss,
+    PairLoss,
+    SamToNeLoss,
+)
 from tf_samtone.optimizers import Adafactor
 from tf_samtone.text import fingerprint, load_tokenizer
 from tf_samtone.trainers import (
@@ -17,6 +22,7 @@ from tf_samtone.trainers import (
     ModelRecipe,
     OptimizerRecipe,
     StageRecipe,
+    TrainingRecipe,
 )
 from tf_samtone.trainers.builders import (
     build_dataset,
@@ -40,9 +46,14 @@ def test_every_option_reaches_the_loss():
 
 
 def test_the_name_chooses_the_loss():
-    names = ("samtone", "in_batch_softmax")
+    names = ("samtone", "in_batch_softmax", "pair", "gte")
     losses = [build_loss(LossRecipe(name=name)) for name in names]
-    assert [type(loss) for loss in losses] == [SamToNeLoss, InBatchSoftmaxLoss]
+    assert [type(loss) for loss in losses] == [
+        SamToNeLoss,
+        InBatchSoftmaxLoss,
+        PairLoss,
+        GTELoss,
+    ]
 
 
 def test_the_learning_rate_warms_up_and_decays_to_zero():
@@ -115,3 +126,44 @@ def test_adamw_without_weight_decay_is_built():
 
     # Keras refuses `None` here, which other optimizers take for none.
     assert optimizer.weight_decay == 0.0
+
+
+def test_a_resumed_stage_leaves_out_the_batches_that_are_done(
+    make_recipe, preset_folder
+):
+    model = build_model(make_recipe())
+    pairs = [Pair(f"q{i}", f"d{i}") for i in range(12)]
+    stage = StageRecipe(steps=9, batch_size=4)
+    whole = build_dataset(model, pairs, stage, seed=3)
+    rest = build_dataset(model, pairs, stage, seed=3, start_step=4)
+    np.testing.assert_array_equal(
+        next(iter(rest))["query_ids"],
+        next(iter(whole.skip(4)))["query_ids"],
+    )
+
+
+def test_options_of_the_batches_reach_the_dataset(make_recipe):
+    model = build_model(make_recipe())
+    # One document answers half of the queries.
+    pairs = [Pair(f"q{i}", f"d{max(i, 5)}") for i in range(10)]
+    stage = StageRecipe(steps=1, batch_size=4, unique_texts=True)
+    training = TrainingRecipe(
+        packing="rows", last_batch="pad", gradient_cache_batch_size=2
+    )
+    dataset = build_dataset(model, pairs, stage, seed=3, training=training)
+    for batch in dataset.take(3):
+        documents = batch["document_ids"].numpy()[batch["is_valid"] == 1]
+        assert len(set(documents)) == len(documents)
+        # Two groups, numbered within.
+        assert batch["queries"]["segment_ids"].numpy().max() == 2
+
+
+def test_layers_keep_activations_or_not_outside_of_the_config(make_recipe):
+    training = TrainingRecipe(rematerialize=True)
+    model = build_model(make_recipe(training=training))
+    encoder = model.query_tower.encoder
+    assert all(
+        layer.rematerialize for layer in encoder.encoder_transformer_layers
+    )
+    # How a model was trained is no part of what it is.
+    assert model.fingerprint() == build_model(make_recipe()).fingerprint()

@@ -16,6 +16,7 @@ from tf_samtone.trainers import (
     OptimizerRecipe,
     Recipe,
     StageRecipe,
+    TrainingRecipe,
     read_recipe,
 )
 from tf_samtone.trainers.quickstart import quickstart
@@ -133,6 +134,26 @@ def test_folder_with_results_is_refused(finished, tiny_package):
     # Results of a long run must not vanish by a repeated command.
     with pytest.raises(OutputExistsError, match="overwrite"):
         quickstart(tiny_recipe(tiny_package), output)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"strategy": "mirrored", "devices": 2},
+        {"validate_every": 5},
+        {"tensorboard": True},
+    ],
+    ids=lambda option: next(iter(option)),
+)
+def test_option_that_would_be_ignored_is_refused(
+    option, tiny_package, tmp_path
+):
+    recipe = dataclasses.replace(
+        tiny_recipe(tiny_package), training=TrainingRecipe(**option)
+    )
+
+    with pytest.raises(InvalidInputError, match=next(iter(option))):
+        quickstart(recipe, tmp_path / "output")
 
 
 @pytest.mark.parametrize(

@@ -19,13 +19,16 @@ def in_batch_metrics() -> list[Any]:
 
     Returns:
         tensorflow-ranking's `PrecisionMetric` and `MRRMetric`, named `"p@1"`
-        and `"mrr"`.
+        and `"mrr"`; of equal scores the first in the batch ranks first.
 
     Raises:
         MissingDependencyError: if tensorflow-ranking cannot be imported.
     """
     metrics = load_ranking_metrics()
+    # Here, since this package is to be imported without TensorFlow.
+    from tf_samtone.evaluation.ties_by_position import TiesByPosition
+
     return [
-        metrics.PrecisionMetric(name="p@1", topn=1),
-        metrics.MRRMetric(name="mrr"),
+        TiesByPosition(metrics.PrecisionMetric(name="p@1", topn=1)),
+        TiesByPosition(metrics.MRRMetric(name="mrr")),
     ]
