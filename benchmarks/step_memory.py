@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--dropout", type=float, default=0.0)
     parser.add_argument("--rematerialize", action="store_true")
     parser.add_argument("--gradient_cache_batch_size", type=int, default=0)
+    parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -76,14 +77,14 @@ def _measure(options: argparse.Namespace, batch: int) -> dict[str, float]:
         rematerialize=options.rematerialize,
         gradient_cache_batch_size=options.gradient_cache_batch_size,
     )
-    size, model = _build(options)
+    size, model = build(options)
     model.compile(
-        optimizer=_optimizer(options.optimizer),
+        optimizer=optimizer(options.optimizer),
         loss=SamToNeLoss(),
         gradient_cache_batch_size=options.gradient_cache_batch_size or None,
     )
     before = _peak() - 4 * model.count_params() / MIB
-    model.fit(_dataset(batch), steps_per_epoch=2, verbose=0)
+    model.fit(dataset(batch), steps_per_epoch=options.steps, verbose=0)
     return {
         "peak": _peak(),
         "step": _peak() - before,
@@ -91,7 +92,7 @@ def _measure(options: argparse.Namespace, batch: int) -> dict[str, float]:
     }
 
 
-def _build(options: argparse.Namespace) -> tuple:
+def build(options: argparse.Namespace) -> tuple:
     """Returns the size and a model with random weights."""
     import dataclasses
     import pathlib
@@ -119,7 +120,8 @@ def _build(options: argparse.Namespace) -> tuple:
     return size, model
 
 
-def _optimizer(name: str) -> object:
+def optimizer(name: str) -> object:
+    """Returns an optimizer with its defaults."""
     import keras
 
     from tf_samtone.optimizers import Adafactor
@@ -127,7 +129,8 @@ def _optimizer(name: str) -> object:
     return Adafactor() if name == "adafactor" else keras.optimizers.AdamW()
 
 
-def _dataset(batch: int) -> object:
+def dataset(batch: int) -> object:
+    """Returns the same batch of random tokens again and again."""
     import numpy as np
     import tensorflow as tf
 

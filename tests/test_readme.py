@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+TRAINING = (ROOT / "docs" / "training.md").read_text(encoding="utf-8")
 FIXTURES = ROOT / "tests" / "data_files"
 
 
@@ -41,16 +42,21 @@ def _run(program: str, *arguments: str, cwd: Path) -> str:
     return done.stdout
 
 
-def test_python_blocks_run_in_order(tmp_path):
-    blocks = re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+@pytest.mark.parametrize(
+    ("text", "count", "printed"),
+    [(README, 3, "(1, 768)"), (TRAINING, 1, "3")],
+    ids=["README", "training"],
+)
+def test_python_blocks_run_in_order(tmp_path, text, count, printed):
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
     preset = tmp_path / "t5_small"
     shutil.copytree(FIXTURES / "t5_tiny_gated_gelu", preset)
     shutil.copy(FIXTURES / "tiny.spm", preset / "spiece.model")
 
     output = _run("\n".join(blocks), cwd=tmp_path)
 
-    assert len(blocks) == 3
-    assert "(1, 768)" in output
+    assert len(blocks) == count
+    assert printed in output
 
 
 @pytest.mark.parametrize("name", _commands())

@@ -27,7 +27,8 @@ CHECKPOINTS = "checkpoints"
 _RECIPE = "recipe.json"
 _RESULTS = "results.json"
 # They decide on what, in which pieces and how watched a run is made; its
-# batches and what is learned from them stay the same, up to rounding.
+# batches stay the same, and what is learned from them up to rounding and to the
+# dropout of other replicas and micro-batches.
 _MAY_DIFFER = frozenset(
     {
         "description",
