@@ -21,7 +21,8 @@ lint: $(VENV)/.lint ## Check style, format and types
 	PATH="$(CURDIR)/$(BIN):$$PATH" ./.ci/typecheck
 
 bench: $(VENV)/.bench ## Run every program of benchmarks/
-	set -e; for program in benchmarks/*.py; do $(BIN)/python "$$program"; done
+	set -e; for program in loss_memory step_memory gradient_cache training_speed; do \
+	  $(BIN)/python "benchmarks/$$program.py"; done
 
 clean: ## Remove the environment and the caches
 	rm -rf $(VENV) build *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -27,6 +27,7 @@ def numpy_adafactor(
     parameter_scale: bool = True,
     clip: float = 1.0,
     cap: bool = False,
+    offset: int = 0,
 ) -> np.ndarray:
     """Run the paper's algorithm in float64, as t5x writes it."""
     value = value.astype(np.float64)
@@ -35,7 +36,7 @@ def numpy_adafactor(
     full = np.zeros(value.shape)
     for t, gradient in enumerate(gradients, start=1):
         gradient = gradient.astype(np.float64)
-        beta = 1 - t**-0.8
+        beta = 1 - max(1, t - offset) ** -0.8
         square = gradient**2 + 1e-30
         if factored:
             row = beta * row + (1 - beta) * square.mean(-1)
@@ -108,9 +109,19 @@ def test_matches_the_float64_algorithm(generator, shape, minimum, factored):
             {"parameter_scale": False},
         ),
         ({"clip_threshold": 0.1}, {"clip": 0.1}),
+        ({"clip_threshold": None}, {"clip": np.inf}),
         ({"relative_step": True}, {"cap": True}),
+        ({"factored": False}, {"factored": False}),
+        ({"step_offset": 3}, {"offset": 3}),
     ],
-    ids=["parameter_scale", "clip_threshold", "relative_step"],
+    ids=[
+        "parameter_scale",
+        "clip_threshold",
+        "no_clipping",
+        "relative_step",
+        "not_factored",
+        "step_offset",
+    ],
 )
 def test_option_has_its_effect(generator, options, oracle):
     value = generator.normal(size=(5, 4)).astype(np.float32)
@@ -120,7 +131,8 @@ def test_option_has_its_effect(generator, options, oracle):
         Adafactor(0.5, min_factored_dim=0, **options), value, gradients
     )
     plain = numpy_adafactor(value, gradients, 0.5, factored=True)
-    expected = numpy_adafactor(value, gradients, 0.5, factored=True, **oracle)
+    oracle = {"factored": True, **oracle}
+    expected = numpy_adafactor(value, gradients, 0.5, **oracle)
     np.testing.assert_allclose(actual, expected, rtol=2e-5, atol=2e-5)
     assert np.abs(expected - plain).max() > 1e-2
 
@@ -299,6 +311,8 @@ def test_serialization_round_trip():
         multiply_by_parameter_scale=False,
         relative_step=True,
         min_factored_dim=3,
+        factored=False,
+        step_offset=5,
         weight_decay=0.1,
     )
     config = keras.saving.serialize_keras_object(optimizer)
@@ -331,6 +345,7 @@ def test_restored_state_continues_bit_for_bit(generator):
         ({"clip_threshold": float("nan")}, "clip_threshold=nan"),
         ({"beta_2_decay": 0.8}, "Expected `beta_2_decay` < 0"),
         ({"min_factored_dim": -1}, "Expected `min_factored_dim` >= 0"),
+        ({"step_offset": -1}, "Expected `step_offset` >= 0"),
     ],
 )
 def test_refuses_values_out_of_range(arguments: dict, message: str):

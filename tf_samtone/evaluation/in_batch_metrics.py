@@ -26,7 +26,7 @@ def in_batch_metrics() -> list[Any]:
     """
     metrics = load_ranking_metrics()
     # Here, since this package is to be imported without TensorFlow.
-    from tf_samtone.evaluation.ties_by_position import TiesByPosition
+    from tf_samtone.models.ties_by_position import TiesByPosition
 
     return [
         TiesByPosition(metrics.PrecisionMetric(name="p@1", topn=1)),

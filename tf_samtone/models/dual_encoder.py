@@ -12,7 +12,7 @@ from tf_samtone.distribution import (
     reducible_logs,
 )
 from tf_samtone.errors import InvalidInputError
-from tf_samtone.losses import ContrastiveLoss, contrastive_diagnostics
+from tf_samtone.losses import ContrastiveLoss
 from tf_samtone.losses.diagnostics import DIAGNOSTICS
 from tf_samtone.models import presets
 from tf_samtone.models.architectures import build_towers
@@ -23,6 +23,7 @@ from tf_samtone.models.embedded_batch import EmbeddedBatch
 from tf_samtone.models.log_mean import LogMean
 from tf_samtone.models.pair_encoding import encode_pairs
 from tf_samtone.models.pair_features import as_feature_dataset, checked_features
+from tf_samtone.models.step_metrics import update_metrics
 from tf_samtone.models.text_encoding import encode_texts, texts_of_dataset
 from tf_samtone.models.training_state import TrainingState
 from tf_samtone.text import TextPreprocessor
@@ -267,24 +268,9 @@ class DualEncoder(keras.Model):
                 "losses in a subclass of it."
             )
         metrics = [] if metrics is None else list(metrics)
-        for metric in metrics:
-            if not isinstance(metric, keras.metrics.Metric):
-                raise InvalidInputError(
-                    "Expected `metrics` to be a list of keras.metrics.Metric. "
-                    f"Received: {metric!r} in it. Metrics of dual encoders "
-                    "have no names; pass objects."
-                )
-        for name, value in (
-            ("gradient_cache_batch_size", gradient_cache_batch_size),
-            ("max_bad_steps", max_bad_steps),
-        ):
-            if name == "gradient_cache_batch_size" and value is None:
-                continue
-            if not isinstance(value, int) or value < 1:
-                raise InvalidInputError(
-                    f"Expected `{name}` to be an int of at least 1. Received: "
-                    f"{name}={value!r}."
-                )
+        _check_compile_options(
+            metrics, gradient_cache_batch_size, max_bad_steps
+        )
         super().compile(optimizer=optimizer, **kwargs)
         strategy = self.distribute_strategy
         check_optimizer(
@@ -377,7 +363,7 @@ class DualEncoder(keras.Model):
             finite_also=[step.total],
         )
         state.update(is_finite, norm)
-        self._update_metrics(step.total, step.batch, is_finite)
+        update_metrics(self, step.total, step.batch, is_finite)
         return reducible_logs(self.get_metrics_result())
 
     def test_step(self, data):
@@ -385,49 +371,8 @@ class DualEncoder(keras.Model):
         embeddings = encode_pairs(self, features, training=False)
         batch = EmbeddedBatch.gathered(embeddings, features)
         total = batch.total_loss(self.contrastive_loss)
-        self._update_metrics(total, batch)
+        update_metrics(self, total, batch)
         return reducible_logs(self.get_metrics_result())
-
-    def _update_metrics(self, total, batch, is_finite=None):
-        """Adds a batch to the metrics; one that is not finite adds nothing.
-
-        By weights of 0, not by a condition: within `tf.cond` all replicas of
-        MirroredStrategy would write to the metrics of one of them.
-        """
-        num_rows = batch.num_rows
-        is_valid = batch.loss_arguments["is_valid"]
-        if is_valid is not None:
-            is_valid = tf.cast(is_valid, tf.bool)
-        if is_finite is not None:
-            # A NaN in the mean would hide every good step of the epoch.
-            total = tf.where(is_finite, total, 0.0)
-            num_rows *= tf.cast(is_finite, tf.float32)
-            rows = tf.fill(tf.shape(batch.queries)[:1], is_finite)
-            is_valid = rows if is_valid is None else rows & is_valid
-        # As mean and weight, so that adding up over replicas and steps gives
-        # the mean over rows.
-        self._loss_tracker.update_state(
-            tf.math.divide_no_nan(total, num_rows), sample_weight=num_rows
-        )
-        if self.in_batch_metrics:
-            labels, scores = batch.labels_and_scores()
-            if is_valid is not None:
-                labels = tf.boolean_mask(labels, is_valid)
-                scores = tf.boolean_mask(scores, is_valid)
-            for metric in self.in_batch_metrics:
-                metric.update_state(labels, scores)
-        if self.diagnostics:
-            rows = contrastive_diagnostics(
-                self.contrastive_loss,
-                batch.queries,
-                batch.documents,
-                **batch.loss_arguments,
-            )
-            for metric in self.diagnostics:
-                values = rows[metric.name]
-                if is_valid is not None:
-                    values = tf.where(is_valid, values, 0.0)
-                metric.update_state(values, sample_weight=is_valid)
 
     # === Inference ===
 
@@ -495,6 +440,25 @@ class DualEncoder(keras.Model):
                 autograph=False,
             )
         return self._encode_functions[key]
+
+
+def _check_compile_options(metrics, gradient_cache_batch_size, max_bad_steps):
+    for metric in metrics:
+        if not isinstance(metric, keras.metrics.Metric):
+            raise InvalidInputError(
+                "Expected `metrics` to be a list of keras.metrics.Metric. "
+                f"Received: {metric!r} in it. Metrics of dual encoders "
+                "have no names; pass objects."
+            )
+    counts = {"max_bad_steps": max_bad_steps}
+    if gradient_cache_batch_size is not None:
+        counts["gradient_cache_batch_size"] = gradient_cache_batch_size
+    for name, value in counts.items():
+        if not isinstance(value, int) or value < 1:
+            raise InvalidInputError(
+                f"Expected `{name}` to be an int of at least 1. Received: "
+                f"{name}={value!r}."
+            )
 
 
 def _replica_number():

@@ -17,7 +17,8 @@ _SMALLEST_QUOTIENT = 1.2e-38
 class Adafactor(keras.optimizers.Optimizer):
     r"""Adafactor with t5x semantics and sublinear memory.
 
-    For a gradient G of a matrix W at update t = 1, 2, ...:
+    For a gradient G of a matrix W at update t = 1, 2, ..., which counts on
+    from `step_offset`:
 
         b = 1 - t ** beta_2_decay
         R = b * R + (1 - b) * row_mean(G ** 2 + epsilon_1)
@@ -30,9 +31,8 @@ class Adafactor(keras.optimizers.Optimizer):
     where Adam keeps `2 * rows * columns`. `keras.optimizers.Adafactor`
     computes the same but stores the full second moment as well, and always
     caps the rate at `1 / sqrt(t)`; here that cap is `relative_step=True`.
-    t counts the updates of this optimizer (t5x's `step_offset` of 0), and no
-    momentum is kept. Sparse embedding gradients give the same update as the
-    dense gradient that they stand for.
+    No momentum is kept. Sparse embedding gradients give the same update as
+    the dense gradient that they stand for.
 
     >>> matrix = keras.Variable(keras.ops.ones((256, 512)))
     >>> optimizer = Adafactor(learning_rate=1e-3)
@@ -49,16 +49,23 @@ class Adafactor(keras.optimizers.Optimizer):
         epsilon_1: float. Added to squared gradients, > 0. Defaults to
             `1e-30`.
         epsilon_2: float. Smallest parameter scale, > 0. Defaults to `1e-3`.
-        clip_threshold: float. Largest root mean square of an update, > 0.
-            Defaults to `1.0`.
+        clip_threshold: float. Largest root mean square of an update, > 0;
+            `None` for no limit. Defaults to `1.0`.
         multiply_by_parameter_scale: bool. Whether the rate is multiplied by
             the root mean square of the parameter. Defaults to `True`.
-        relative_step: bool. Whether to cap the rate at `1 / sqrt(t)`, as
-            Keras does. Defaults to `False`.
+        relative_step: bool. Whether to cap the rate at `1 / sqrt(n)` for
+            update number n, as Keras does. Defaults to `False`.
         min_factored_dim: int. A variable of rank >= 2 is factored if its
             last two dimensions are both at least this; others keep a full
             second moment. Defaults to `128` (t5x's value); `0` factors every
             matrix, as Keras does.
+        factored: bool. `False` keeps the full second moment of every
+            variable. Defaults to `True`.
+        step_offset: int >= 0. t is the number of the update minus this, as in
+            t5x: a run whose step counter goes on from pretraining passes the
+            steps done, and starts with fresh second moments. Learning-rate
+            schedules still see the whole count. Updates up to this number
+            have t = 1, which remembers nothing. Defaults to `0`.
         **kwargs: the arguments of `keras.optimizers.Optimizer`.
             `weight_decay` is decoupled and multiplied by the learning rate,
             but not by the parameter scale.
@@ -78,16 +85,19 @@ class Adafactor(keras.optimizers.Optimizer):
         beta_2_decay: float = -0.8,
         epsilon_1: float = 1e-30,
         epsilon_2: float = 1e-3,
-        clip_threshold: float = 1.0,
+        clip_threshold: float | None = 1.0,
         multiply_by_parameter_scale: bool = True,
         relative_step: bool = False,
         min_factored_dim: int = 128,
+        factored: bool = True,
+        step_offset: int = 0,
         name: str = "adafactor",
         **kwargs: Any,
     ) -> None:
         _check_positive("epsilon_1", epsilon_1)
         _check_positive("epsilon_2", epsilon_2)
-        _check_positive("clip_threshold", clip_threshold)
+        if clip_threshold is not None:
+            _check_positive("clip_threshold", clip_threshold)
         if not beta_2_decay < 0.0:
             raise InvalidInputError(
                 "Expected `beta_2_decay` < 0. Received: "
@@ -99,6 +109,12 @@ class Adafactor(keras.optimizers.Optimizer):
                 f"min_factored_dim={min_factored_dim}. Pass 0 to factor "
                 "every matrix."
             )
+        if step_offset < 0:
+            raise InvalidInputError(
+                "Expected `step_offset` >= 0. Received: "
+                f"step_offset={step_offset}. Pass the number of updates that "
+                "were done before this run, or 0."
+            )
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.beta_2_decay = beta_2_decay
         self.epsilon_1 = epsilon_1
@@ -107,9 +123,13 @@ class Adafactor(keras.optimizers.Optimizer):
         self.multiply_by_parameter_scale = multiply_by_parameter_scale
         self.relative_step = relative_step
         self.min_factored_dim = min_factored_dim
+        self.factored = factored
+        self.step_offset = step_offset
 
     def _is_factored(self, shape: Sequence[int]) -> bool:
-        return len(shape) >= 2 and min(shape[-2:]) >= self.min_factored_dim
+        if not self.factored or len(shape) < 2:
+            return False
+        return min(shape[-2:]) >= self.min_factored_dim
 
     def build(self, variables: list[keras.Variable]) -> None:
         """Create the second moments of `variables`.
@@ -161,11 +181,13 @@ class Adafactor(keras.optimizers.Optimizer):
             scale = _rms(tf.cast(variable, tf.float32))
             rate *= tf.maximum(scale, self.epsilon_2)
 
-        decay = 1.0 - tf.pow(step, self.beta_2_decay)
+        steps_since_offset = tf.maximum(step - float(self.step_offset), 1.0)
+        decay = 1.0 - tf.pow(steps_since_offset, self.beta_2_decay)
         moments = self._moments[self._get_variable_index(variable)]
         update = self._normalise(gradient, moments, decay)
-        clip = tf.maximum(1.0, _rms(update) / self.clip_threshold)
-        update *= rate / clip
+        if self.clip_threshold is not None:
+            rate /= tf.maximum(1.0, _rms(update) / self.clip_threshold)
+        update *= rate
         self.assign_sub(variable, tf.cast(update, variable.dtype))
 
     def _normalise(
@@ -210,6 +232,8 @@ class Adafactor(keras.optimizers.Optimizer):
             "multiply_by_parameter_scale": self.multiply_by_parameter_scale,
             "relative_step": self.relative_step,
             "min_factored_dim": self.min_factored_dim,
+            "factored": self.factored,
+            "step_offset": self.step_offset,
         }
 
 

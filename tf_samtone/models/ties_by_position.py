@@ -27,6 +27,11 @@ class TiesByPosition(keras.metrics.Metric):
     def update_state(
         self, y_true: Any, y_pred: Any, sample_weight: Any = None
     ) -> None:
+        if sample_weight is not None:
+            # Keras weighs rows, tensorflow-ranking the entries of a row.
+            sample_weight = tf.reshape(
+                tf.cast(sample_weight, y_true.dtype), [-1, 1]
+            )
         own = tf.reduce_sum(y_true * y_pred, axis=1, keepdims=True)
         columns = tf.range(tf.shape(y_pred)[1])[tf.newaxis]
         is_before = (

@@ -56,3 +56,17 @@ def test_a_reset_forgets_what_was_seen():
 def test_their_variables_are_seen():
     # Checkpoints hold what `variables` gives.
     assert [len(metric.variables) for metric in in_batch_metrics()] == [2, 2]
+
+
+def test_a_row_of_weight_zero_does_not_count():
+    scores = np.array([[0.9, 0.1], [0.7, 0.1]], np.float32)
+    labels = np.eye(2, dtype=np.float32)
+    metrics = in_batch_metrics()
+    for metric in metrics:
+        metric.update_state(labels, scores, sample_weight=np.array([1.0, 0.0]))
+    found = {metric.name: float(metric.result()) for metric in metrics}
+    assert found == {"p@1": 1.0, "mrr": 1.0}
+    for metric in metrics:
+        metric.update_state(labels, scores, sample_weight=np.array([1.0, 1.0]))
+    found = {metric.name: float(metric.result()) for metric in metrics}
+    assert found == pytest.approx({"p@1": 2 / 3, "mrr": 2.5 / 3})
