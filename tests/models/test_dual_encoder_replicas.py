@@ -65,6 +65,17 @@ def test_a_gradient_cache_gives_the_same_weights(fitted, replicas):
     )
 
 
+@pytest.mark.parametrize("replicas", [1, 2, 4])
+@pytest.mark.parametrize("variant", ["packed", "packed and cached"])
+def test_packed_rows_in_groups_give_the_same_weights(fitted, replicas, variant):
+    np.testing.assert_allclose(
+        fitted[replicas][f"{variant}/weights"],
+        fitted[1]["packed/weights"],
+        rtol=0,
+        atol=1e-6,
+    )
+
+
 @pytest.mark.parametrize("replicas", [2, 4])
 @pytest.mark.parametrize("variant", ["sgd", "adafactor", "cached"])
 def test_the_reported_loss_is_that_of_one_device(fitted, replicas, variant):

@@ -21,6 +21,21 @@ ROWS, VALID_ROWS, BATCH, K = 40, 37, 8, 2
 TINY = pathlib.Path(__file__).parents[1] / "data_files" / "tiny.spm"
 
 
+def packed_dataset(model, groups):
+    """Make packed batches of texts; pairs may change places in a batch."""
+    return ts.data.training_dataset(
+        [f"a cat {i} " * (i % 3) for i in range(ROWS)],
+        [f"the dog {i} " * (1 + i % 4) for i in range(ROWS)],
+        query_preprocessor=model.query_preprocessor,
+        document_preprocessor=model.document_preprocessor,
+        hard_negatives=[[f"a book {i}"] * (i % 3) for i in range(ROWS)],
+        batch_size=BATCH,
+        epochs=1,
+        packing="rows",
+        packing_groups=groups,
+    )
+
+
 def sgd():
     """Make SGD that clips at nearly every step."""
     return keras.optimizers.SGD(0.1, global_clipnorm=1.0)
@@ -38,6 +53,8 @@ VARIANTS = {
     "adafactor": (adafactor, None),
     # One, two or four micro-batches per replica.
     "cached": (sgd, 2),
+    "packed": (sgd, None),
+    "packed and cached": (sgd, 2),
 }
 
 
@@ -77,7 +94,11 @@ def main() -> None:
     figures = {}
     for name, (optimizer, cache_size) in VARIANTS.items():
         model, history = fitted(
-            strategy, optimizer, cache_size, with_metrics=name == "sgd"
+            strategy,
+            optimizer,
+            cache_size,
+            with_metrics=name == "sgd",
+            is_packed=name.startswith("packed"),
         )
         weights = [np.ravel(v.numpy()) for v in model.trainable_variables]
         figures[f"{name}/weights"] = np.concatenate(weights)
@@ -86,8 +107,11 @@ def main() -> None:
     np.savez(sys.argv[2], **figures)
 
 
-def fitted(strategy, make_optimizer, cache_size, with_metrics):
+def fitted(
+    strategy, make_optimizer, cache_size, *, with_metrics, is_packed=False
+):
     """Fit two epochs of five batches."""
+    replicas = strategy.num_replicas_in_sync
     with strategy.scope():
         keras.utils.set_random_seed(0)
         encoder = ts.models.T5Encoder(
@@ -117,7 +141,11 @@ def fitted(strategy, make_optimizer, cache_size, with_metrics):
             diagnostics=with_metrics,
             gradient_cache_batch_size=cache_size,
         )
-    dataset = tf.data.Dataset.from_tensor_slices(features()).batch(BATCH)
+    if is_packed:
+        groups = BATCH // cache_size if cache_size else replicas
+        dataset = packed_dataset(model, groups)
+    else:
+        dataset = tf.data.Dataset.from_tensor_slices(features()).batch(BATCH)
     return model, model.fit(dataset, epochs=2, verbose=0).history
 
 
