@@ -3,10 +3,10 @@
 import functools
 
 import keras
-import tensorflow as tf
 
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.dropout_seed import dropout_seed, next_dropout_seed
+from tf_samtone.models.rematerialized import rematerialized
 from tf_samtone.models.seeded_dropout import SeededDropout
 from tf_samtone.models.t5_layer_norm import T5LayerNorm
 from tf_samtone.models.t5_self_attention import T5SelfAttention
@@ -154,7 +154,7 @@ class T5EncoderLayer(keras.layers.Layer):
                 )
 
         if training and self.rematerialize:
-            transform = tf.recompute_grad(transform)
+            transform = rematerialized(transform)
         return transform(inputs, position_bias)
 
     def _transform(self, inputs, position_bias, attention_mask, training):
