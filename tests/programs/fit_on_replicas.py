@@ -1,6 +1,6 @@
 """Fits a tiny dual encoder on logical CPU devices and writes what came out.
 
-    python fit_on_replicas.py REPLICAS OUTPUT.npz
+    python fit_on_replicas.py REPLICAS OUTPUT.npz VARIANT...
 
 The same data, weights and global batches for every number of replicas: with
 ids, hard negatives that partly exist, clipping, and a last batch that is partly
@@ -92,7 +92,8 @@ def main() -> None:
         devices = [f"CPU:{i}" for i in range(replicas)]
         strategy = tf.distribute.MirroredStrategy(devices)
     figures = {}
-    for name, (optimizer, cache_size) in VARIANTS.items():
+    for name in sys.argv[3:]:
+        optimizer, cache_size = VARIANTS[name]
         model, history = fitted(
             strategy,
             optimizer,
