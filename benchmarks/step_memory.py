@@ -100,9 +100,9 @@ def build(options: argparse.Namespace) -> tuple:
     import keras_hub
 
     from tf_samtone.models import DualEncoder, T5Encoder
-    from tf_samtone.trainers.encoder_size import EncoderSize
+    from tf_samtone.models.model_sizes import find_model_size
 
-    size = EncoderSize.named(options.size)
+    size = find_model_size(f"t5_1.1_{options.size}").encoder
     encoder = T5Encoder(
         **dataclasses.asdict(size),
         dropout=options.dropout,

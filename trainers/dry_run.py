@@ -11,6 +11,7 @@ import tensorflow as tf
 from tf_samtone.data import Collection, Pair
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models import DualEncoder
+from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.trainers.builders import (
     build_dataset,
     build_model,
@@ -19,7 +20,6 @@ from tf_samtone.trainers.builders import (
     compile_model,
     read_collection,
 )
-from tf_samtone.trainers.encoder_size import EncoderSize
 from tf_samtone.trainers.memory_estimate import MemoryEstimate
 from tf_samtone.trainers.memory_table import format_gib
 from tf_samtone.trainers.progress_lines import format_duration
@@ -208,7 +208,9 @@ def _model_lines(model: DualEncoder) -> list[str]:
     towers = (model.query_tower, model.document_tower)
     parts = {
         "token embeddings": [t.encoder.token_embedding.weights for t in towers],
-        "projections": [t.projection.weights for t in towers],
+        "projections": [
+            t.projection.weights for t in towers if t.projection is not None
+        ],
         "encoder layers": [model.weights],
     }
     seen: set[int] = set()

@@ -50,7 +50,7 @@ def with_num_layers(
         encoder,
         model.tokenizer,
         architecture=model.architecture,
-        projection_dim=model.dim,
+        projection_dim=model.dim if model.query_tower.projection else 0,
         query_length=model.query_preprocessor.sequence_length,
         document_length=model.document_preprocessor.sequence_length,
     )
@@ -68,7 +68,8 @@ def _copy(source: Tower, target: Tower) -> None:
         embeddings = target.encoder.token_embedding.embeddings
         size = float(np.sqrt(np.mean(np.square(embeddings))))
         embeddings.assign(embeddings / size)
-    target.projection.set_weights(source.projection.get_weights())
+    if target.projection is not None:
+        target.projection.set_weights(source.projection.get_weights())
     # Without layers nothing reads the bias; it would have no gradient.
     encoder = target.encoder
     encoder.position_bias.trainable = encoder.num_layers > 0

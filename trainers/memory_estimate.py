@@ -4,7 +4,7 @@ import dataclasses
 import math
 from dataclasses import dataclass
 
-from tf_samtone.trainers.encoder_size import EncoderSize
+from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.trainers.training_load import TrainingLoad
 
 # ContrastiveLoss's own: dense up to so many columns, tiles above.

@@ -3,7 +3,8 @@
 import dataclasses
 from collections.abc import Mapping
 
-from tf_samtone.trainers.encoder_size import SIZE_NAMES, EncoderSize
+from tf_samtone.models.encoder_size import EncoderSize
+from tf_samtone.models.model_sizes import MODEL_SIZES
 from tf_samtone.trainers.memory_estimate import MemoryEstimate
 from tf_samtone.trainers.training_load import TrainingLoad
 
@@ -15,6 +16,7 @@ DEVICES = {"TPU v5e": 16, "TPU v4": 32, "GPU 80 GB": 80, "TPU v5p": 95}
 # For the runtime, the programs and what fragmentation loses.
 _USABLE = 0.9
 _LARGEST_BATCH = 2**16
+_FAMILY = "t5_1.1_"
 
 
 def format_gib(size: float) -> str:
@@ -61,8 +63,12 @@ def memory_table(
     terms = [field.name for field in dataclasses.fields(MemoryEstimate)]
     needs = [["encoder", "million weights", *terms, "total"]]
     fits = [["encoder", *devices]]
-    for name in SIZE_NAMES:
-        size = EncoderSize.named(name)
+    family = {
+        name.removeprefix(_FAMILY): named.encoder
+        for name, named in MODEL_SIZES.items()
+        if name.startswith(_FAMILY)
+    }
+    for name, size in family.items():
         estimate = MemoryEstimate.of(size, load)
         needs.append(
             [

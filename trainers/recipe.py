@@ -54,7 +54,8 @@ class ModelRecipe:
         preset: str. Folder or name for `DualEncoder.from_preset`; empty to
             start from random weights of the sizes below.
         architecture: str. See `tf_samtone.models.build_towers`.
-        projection_dim: int. Width of the embeddings.
+        projection_dim: int. Width of the embeddings; 0 for that of the
+            encoder. A preset with a projection of its own fixes it.
         query_length: int. Tokens of a query.
         document_length: int. Tokens of a document.
         dropout: float in [0, 1).
@@ -101,7 +102,7 @@ class ModelRecipe:
                 "and float16 ends at 65504",
             )
         one_of("model.dtype", self.dtype, ("float32", "mixed_bfloat16"))
-        at_least("model.projection_dim", self.projection_dim, 1)
+        at_least("model.projection_dim", self.projection_dim, 0)
         at_least("model.query_length", self.query_length, 2)
         at_least("model.document_length", self.document_length, 2)
         share("model.dropout", self.dropout)

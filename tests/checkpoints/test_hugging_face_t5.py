@@ -218,7 +218,7 @@ def test_a_truncated_file_is_refused(folder):
 
 def test_pickled_weights_are_refused_with_the_reason(folder):
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
-    with pytest.raises(InvalidInputError, match="runs the code in it"):
+    with pytest.raises(InvalidInputError, match="can run the code in it"):
         load_hugging_face_t5(folder)
 
 

@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.losses import SamToNeLoss
-from tf_samtone.models import ARCHITECTURES, build_towers
+from tf_samtone.models import ARCHITECTURES, build_towers, projection_layer
 
 INPUTS = {
     "token_ids": np.array([[5, 9, 1], [7, 8, 1]], np.int32),
@@ -112,7 +112,34 @@ def test_an_unknown_architecture_lists_the_known(make_tiny_encoder):
         build_towers(make_tiny_encoder(), "siamese")
 
 
-@pytest.mark.parametrize("width", [0, -3, 8.0, "8", True, None])
-def test_a_width_that_is_no_positive_int_is_refused(make_tiny_encoder, width):
-    with pytest.raises(InvalidInputError, match="`projection_dim` > 0"):
+@pytest.mark.parametrize("width", [-3, 8.0, "8", True, None])
+def test_a_width_that_is_no_int_from_0_is_refused(make_tiny_encoder, width):
+    with pytest.raises(InvalidInputError, match="`projection_dim`, an int >="):
         build_towers(make_tiny_encoder(), "sde", width)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_width_0_leaves_the_projection_out(make_tiny_encoder, architecture):
+    towers = build_towers(make_tiny_encoder(), architecture, 0)
+    assert [tower.projection for tower in towers] == [None, None]
+    assert [tower.dim for tower in towers] == [16, 16]
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_given_projection_reaches_both_towers(
+    make_tiny_encoder, architecture
+):
+    projection = projection_layer(8, use_bias=True, activation="tanh")
+    projection.build((None, 16))
+    projection.bias.assign(np.arange(8.0))
+    towers = build_towers(
+        make_tiny_encoder(), architecture, projection=projection
+    )
+    for tower in towers:
+        assert tower.projection.activation is keras.activations.tanh
+        np.testing.assert_array_equal(tower.projection.bias, np.arange(8.0))
+        np.testing.assert_array_equal(
+            tower.projection.kernel, projection.kernel
+        )
+    is_shared = towers[0].projection is towers[1].projection
+    assert is_shared == (architecture in ("sde", "ade-spl"))

@@ -19,7 +19,7 @@ from tf_samtone.errors import (
     OutputExistsError,
 )
 from tf_samtone.losses import SamToNeLoss
-from tf_samtone.models import ARCHITECTURES, DualEncoder
+from tf_samtone.models import ARCHITECTURES, DualEncoder, projection_layer
 
 DATA_FILES = Path(__file__).resolve().parent.parent / "data_files"
 TEXTS = ["a cat", "", "the small dog reads a long book at night"]
@@ -237,7 +237,7 @@ def test_t5_weights_take_every_option(t5_folder):
     ("option", "message"),
     [
         ({"architecture": "siamese"}, "'ade-fte'.*'siamese'"),
-        ({"projection_dim": 0}, "`projection_dim` > 0"),
+        ({"projection_dim": -1}, "`projection_dim`, an int >= 0"),
     ],
     ids=["architecture", "width"],
 )
@@ -380,3 +380,71 @@ def test_an_interrupted_save_leaves_nothing(saved, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="disk full"):
         saved[0].save_to_preset(tmp_path / "model")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"projection_dim": 0},
+        {"normalize": False},
+        {"query_prefix": "find: ", "document_prefix": "text: "},
+    ],
+    ids=["no_projection", "no_normalization", "prefixes"],
+)
+def test_unusual_options_survive_saving(
+    make_tiny_dual_encoder, tmp_path, architecture, options
+):
+    model = diverged(make_tiny_dual_encoder(architecture, **options))
+    model.save_to_preset(tmp_path / "model")
+    copy = DualEncoder.from_preset(tmp_path / "model")
+    np.testing.assert_array_equal(both_sides(copy), both_sides(model))
+    assert copy.fingerprint() == model.fingerprint()
+
+
+def test_bias_and_activation_of_the_projection_survive_saving(
+    make_tiny_dual_encoder, tmp_path
+):
+    projection = projection_layer(8, use_bias=True, activation="tanh")
+    model = diverged(make_tiny_dual_encoder("ade", projection=projection))
+    model.save_to_preset(tmp_path / "model")
+    copy = DualEncoder.from_preset(tmp_path / "model")
+    np.testing.assert_array_equal(both_sides(copy), both_sides(model))
+
+
+def test_a_prefix_changes_embedding_and_fingerprint(make_tiny_dual_encoder):
+    plain = make_tiny_dual_encoder()
+    prefixed = make_tiny_dual_encoder(query_prefix="find: ")
+    np.testing.assert_array_equal(
+        prefixed.encode_queries(["a cat"]),
+        plain.encode_queries(["find: a cat"]),
+    )
+    np.testing.assert_array_equal(
+        prefixed.encode_documents(["a cat"]), plain.encode_documents(["a cat"])
+    )
+    assert prefixed.fingerprint() != plain.fingerprint()
+
+
+def test_a_model_of_other_lengths_than_one_cannot_be_trained(
+    make_tiny_dual_encoder,
+):
+    model = make_tiny_dual_encoder(normalize=False)
+    with pytest.raises(InvalidInputError, match="normalize=True"):
+        model.compile(loss=SamToNeLoss())
+
+
+def test_normalization_can_be_asked_for_at_loading(
+    make_tiny_dual_encoder, tmp_path
+):
+    make_tiny_dual_encoder(normalize=False).save_to_preset(tmp_path / "model")
+    model = DualEncoder.from_preset(tmp_path / "model", normalize=True)
+    lengths = np.linalg.norm(model.encode_queries(TEXTS), axis=-1)
+    np.testing.assert_allclose(lengths, np.ones(3), rtol=1e-5)
+
+
+def test_another_prefix_can_be_chosen_at_loading(saved):
+    model = DualEncoder.from_preset(saved[1], query_prefix="find: ")
+    np.testing.assert_array_equal(
+        model.encode_queries(["a cat"]),
+        saved[0].encode_queries(["find: a cat"]),
+    )

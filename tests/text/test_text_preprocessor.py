@@ -249,14 +249,41 @@ def test_something_else_than_a_tokenizer_is_refused():
 
 
 def test_config_round_trip(tokenizer):
-    original = TextPreprocessor(tokenizer, 9, name="queries")
+    original = TextPreprocessor(tokenizer, 9, "find: ", name="queries")
 
     copy = TextPreprocessor.from_config(original.get_config(), tokenizer)
 
-    assert copy.get_config() == {"sequence_length": 9, "name": "queries"}
+    assert copy.get_config() == {
+        "sequence_length": 9,
+        "prefix": "find: ",
+        "name": "queries",
+    }
     np.testing.assert_array_equal(
         copy(["a cat"])["token_ids"], original(["a cat"])["token_ids"]
     )
+
+
+def test_a_prefix_is_put_before_every_text(tokenizer):
+    plain = TextPreprocessor(tokenizer, 12)
+    prefixed = TextPreprocessor(tokenizer, 12, "find: ")
+
+    np.testing.assert_array_equal(
+        prefixed(["a cat", ""])["token_ids"],
+        plain(["find: a cat", "find: "])["token_ids"],
+    )
+
+
+def test_a_prefix_counts_towards_the_length(tokenizer):
+    preprocessor = TextPreprocessor(tokenizer, 4, "find: find: find: ")
+
+    assert preprocessor.count_changes(["a"])["truncated"] == 1
+    assert preprocessor.tokenize(["a"]).row_lengths().numpy() == [4]
+
+
+@pytest.mark.parametrize("prefix", [None, b"find", 3])
+def test_a_prefix_that_is_no_str_is_refused(tokenizer, prefix):
+    with pytest.raises(InvalidInputError, match="Expected `prefix`"):
+        TextPreprocessor(tokenizer, 4, prefix)
 
 
 class TextIn(tf.Module):

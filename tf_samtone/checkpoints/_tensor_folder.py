@@ -1,85 +1,79 @@
 """Tensors of a Hugging Face folder, read one at a time."""
 
-import json
 import os
 import pathlib
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
+from tf_samtone.checkpoints._json_file import read_json_object
+from tf_samtone.checkpoints._pickled_tensors import PickledTensors
 from tf_samtone.errors import CorruptFileError, InvalidInputError
 
-SINGLE_FILE = "model.safetensors"
-INDEX_FILE = "model.safetensors.index.json"
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 _DTYPES = ("F32", "F16", "BF16")
-
-
-def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Return the object in a JSON file.
-
-    Args:
-        path: the file.
-
-    Returns:
-        The decoded object.
-
-    Raises:
-        CorruptFileError: if the file is not UTF-8 JSON with an object.
-    """
-    try:
-        value = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise CorruptFileError(
-            f"Expected JSON in {path}. Received: {error}. Get the file again."
-        ) from error
-    if not isinstance(value, dict):
-        raise CorruptFileError(
-            f"Expected a JSON object in {path}. Received: "
-            f"{type(value).__name__}. Get the file again."
-        )
-    return value
 
 
 class TensorFolder:
     """The safetensors files of a folder, single or in shards.
 
     Only the headers are read at first; `read` then reads one tensor. Pickled
-    weights are refused, since loading a pickle runs whatever code is in it.
+    weights are refused unless named, since loading a pickle can run whatever
+    code is in it.
 
     Args:
         directory: folder with `model.safetensors`, or with
             `model.safetensors.index.json` and the shards that it names.
+        stem: str. First part of these names. Defaults to `"model"`.
+        pickled_files: names of pickled files of the folder that may be read
+            if there are no others. Defaults to none.
 
     Attributes:
         shapes: dict of tensor name to its shape.
+        dtypes: dict of tensor name to `"F32"`, `"F16"`, `"BF16"` or another
+            type of safetensors.
 
     Raises:
         CorruptFileError: if a file is missing, truncated or not safetensors,
             or if the index does not fit its shards.
         InvalidInputError: if the folder holds pickled weights only.
+        MissingDependencyError: if pickled weights are to be read without
+            torch.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        stem: str = "model",
+        pickled_files: Sequence[str] = (),
+    ) -> None:
         self._directory = pathlib.Path(directory)
-        self._files = self._locate()
+        self._single_file = f"{stem}.safetensors"
+        self._index_file = f"{stem}.safetensors.index.json"
+        self._pickled: PickledTensors | None = None
+        self._files = self._locate(pickled_files)
         self.shapes: dict[str, tuple[int, ...]] = {}
-        self._dtypes: dict[str, str] = {}
+        self.dtypes: dict[str, str] = {}
+        if self._pickled is not None:
+            self.shapes = self._pickled.shapes
+            self.dtypes = self._pickled.dtypes
+            return
         for file_name in sorted(set(self._files.values())):
             self._read_header(file_name)
         absent = sorted(set(self._files) - set(self.shapes) - {""})
         if absent:
             raise CorruptFileError(
-                f"Expected the tensors that {INDEX_FILE} names. Received: "
-                f"{self._directory} without {absent}. Get the folder again."
+                f"Expected the tensors that {self._index_file} names. Received:"
+                f" {self._directory} without {absent}. Get the folder again."
             )
 
-    def _locate(self) -> dict[str, str]:
+    def _locate(self, pickled_files: Sequence[str]) -> dict[str, str]:
         """Return tensor name -> file name; one unnamed entry for one file."""
-        if (self._directory / SINGLE_FILE).is_file():
-            return {"": SINGLE_FILE}
-        index = self._directory / INDEX_FILE
+        if (self._directory / self._single_file).is_file():
+            return {"": self._single_file}
+        index = self._directory / self._index_file
         if index.is_file():
             return self._read_index(index)
         pickles = sorted(
@@ -87,16 +81,23 @@ class TensorFolder:
             for pattern in _PICKLES
             for path in self._directory.glob(pattern)
         )
+        named = [name for name in pickles if name in pickled_files]
+        if named:
+            self._pickled = PickledTensors(
+                [self._directory / name for name in named]
+            )
+            return {}
         if pickles:
             raise InvalidInputError(
-                f"Expected {SINGLE_FILE} in {self._directory}. Received: "
-                f"pickled weights {pickles}. Loading a pickle runs the code "
-                "in it, so it is refused; save the model with "
-                "`model.save_pretrained(folder)` of transformers instead."
+                f"Expected {self._single_file} in {self._directory}. Received: "
+                f"pickled weights {pickles}. Loading a pickle can run the code "
+                "in it, so it is refused. Save the model as safetensors with "
+                "`model.save_pretrained(folder)` of transformers, or name the "
+                "files in `pickled_files` if you trust who made them."
             )
         raise CorruptFileError(
-            f"Expected {SINGLE_FILE} or {INDEX_FILE} in {self._directory}. "
-            "Received: neither. Get the weights file."
+            f"Expected {self._single_file} or {self._index_file} in "
+            f"{self._directory}. Received: neither. Get the weights file."
         )
 
     def _read_index(self, index: pathlib.Path) -> dict[str, str]:
@@ -130,7 +131,7 @@ class TensorFolder:
                 self._files[name] = file_name
                 view = file.get_slice(name)
                 self.shapes[name] = tuple(view.get_shape())
-                self._dtypes[name] = view.get_dtype()
+                self.dtypes[name] = view.get_dtype()
 
     def _open(self, file_name: str) -> safe_open:
         path = self._directory / file_name
@@ -155,17 +156,40 @@ class TensorFolder:
             CorruptFileError: if the tensor holds NaN or infinity.
             InvalidInputError: if it is not of a float type.
         """
-        if self._dtypes[name] not in _DTYPES:
+        return self.read_rows(name, 0, self.shapes[name][0])
+
+    def read_rows(self, name: str, start: int, stop: int) -> np.ndarray:
+        """Return a part of one tensor as float32.
+
+        Args:
+            name: a key of `shapes`.
+            start: int. First index of the first axis.
+            stop: int. The index after the last.
+
+        Returns:
+            float32 array.
+
+        Raises:
+            CorruptFileError: if it holds NaN or infinity.
+            InvalidInputError: if it is not of a float type.
+        """
+        if self.dtypes[name] not in _DTYPES:
             raise InvalidInputError(
                 f"Expected a float tensor, one of {_DTYPES}. Received: "
-                f"{name} of type {self._dtypes[name]}. Save the weights as "
+                f"{name} of type {self.dtypes[name]}. Save the weights as "
                 "float32; quantised weights cannot be read."
             )
-        with self._open(self._files[name]) as file:
-            tensor = np.asarray(file.get_tensor(name), np.float32)
-        if not np.isfinite(tensor).all():
+        rows = np.asarray(self._stored_rows(name, start, stop), np.float32)
+        if not np.isfinite(rows).all():
             raise CorruptFileError(
                 f"Expected finite weights in {self._directory}. Received: "
                 f"NaN or infinity in {name}. Use another checkpoint."
             )
-        return tensor
+        return rows
+
+    def _stored_rows(self, name: str, start: int, stop: int) -> np.ndarray:
+        if self._pickled is not None:
+            return self._pickled.read_rows(name, start, stop)
+        # Opened anew each time: an open file keeps the pages that were read.
+        with self._open(self._files[name]) as file:
+            return np.asarray(file.get_slice(name)[start:stop])

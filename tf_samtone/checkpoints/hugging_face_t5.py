@@ -1,17 +1,21 @@
 """T5 encoders from Hugging Face folders."""
 
+import functools
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
-import keras
-
-from tf_samtone.checkpoints._tensor_folder import (
-    TensorFolder,
-    read_json_object,
+from tf_samtone.checkpoints._assign import assign_streamed
+from tf_samtone.checkpoints._encoder_tensors import (
+    EncoderTensor,
+    encoder_tensors,
+    encoder_variables,
 )
+from tf_samtone.checkpoints._json_file import read_json_object
+from tf_samtone.checkpoints._tensor_folder import TensorFolder
 from tf_samtone.errors import CorruptFileError, MismatchError
+from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.models.t5_encoder import T5Encoder
 from tf_samtone.models.t5_position_bias import MAX_DISTANCE, NUM_BUCKETS
 
@@ -107,19 +111,27 @@ def read_hugging_face_config(
 
 
 def load_hugging_face_t5(
-    directory: str | os.PathLike[str], dtype: str | None = None
+    directory: str | os.PathLike[str],
+    dtype: str | None = None,
+    *,
+    dropout: float | None = None,
+    pickled_files: Sequence[str] = (),
 ) -> T5Encoder:
     """Load the encoder of a Hugging Face T5 folder.
 
     Encoder-only and full checkpoints are read, in one file or in shards, in
     float32, float16 or bfloat16; decoder weights are left alone. Tensors are
-    copied one at a time, so that memory stays near that of the encoder.
+    copied a few rows at a time, so that memory stays near that of the encoder.
 
     Args:
         directory: folder with `config.json` and `model.safetensors` or
             `model.safetensors.index.json`.
         dtype: str or dtype policy of the encoder. Defaults to `None`, the
             global policy.
+        dropout: float in [0, 1). Defaults to the config's.
+        pickled_files: names of pickled weight files that may be read if there
+            are no others, e.g. `("pytorch_model.bin",)`. Needs torch. Defaults
+            to none.
 
     Returns:
         The encoder with its weights.
@@ -131,17 +143,18 @@ def load_hugging_face_t5(
         MismatchError: if the weights are not those that the config implies.
     """
     arguments = read_hugging_face_config(directory)
-    folder = TensorFolder(directory)
-    embedding_name = next(
-        (name for name in _EMBEDDING_NAMES if name in folder.shapes),
-        _EMBEDDING_NAMES[0],
-    )
+    if dropout is not None:
+        arguments["dropout"] = dropout
+    folder = TensorFolder(directory, pickled_files=pickled_files)
+    tensors = _stored_tensors(directory, folder, arguments)
     encoder = T5Encoder(**arguments, dtype=dtype)
-    targets = dict(_targets(encoder, embedding_name))
-    _check_names_and_shapes(directory, folder, targets)
-    for name, (variable, transposed) in targets.items():
-        tensor = folder.read(name)
-        variable.assign(tensor.T if transposed else tensor)
+    variables = encoder_variables(encoder)
+    for (name, tensor), variable in zip(tensors, variables, strict=True):
+        assign_streamed(
+            variable,
+            functools.partial(folder.read_rows, name),
+            transposed=tensor.is_kernel,
+        )
     return encoder
 
 
@@ -153,53 +166,31 @@ def _expect(path: pathlib.Path, key: str, value: Any, known: list[Any]) -> None:
         )
 
 
-def _targets(
-    encoder: T5Encoder, embedding_name: str
-) -> Iterator[tuple[str, tuple[keras.Variable, bool]]]:
-    """Yield tensor name, variable, and whether to transpose.
-
-    torch keeps the kernel of a linear layer as [out, in], Keras as [in, out].
-    """
-    yield embedding_name, (encoder.token_embedding.embeddings, False)
-    yield (
-        "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight",
-        (encoder.position_bias.relative_attention_bias, False),
-    )
-    for i, layer in enumerate(encoder.encoder_transformer_layers):
-        attention = layer.self_attention
-        block = f"encoder.block.{i}"
-        dense = f"{block}.layer.1.DenseReluDense"
-        kernels = {
-            f"{block}.layer.0.SelfAttention.q": attention.query_projector,
-            f"{block}.layer.0.SelfAttention.k": attention.key_projector,
-            f"{block}.layer.0.SelfAttention.v": attention.value_projector,
-            f"{block}.layer.0.SelfAttention.o": attention.output_projector,
-            f"{dense}.wo": layer.output_projector,
-        }
-        if layer.use_gated_activation:
-            kernels[f"{dense}.wi_0"] = layer.input_projector
-            kernels[f"{dense}.wi_1"] = layer.gate_projector
-        else:
-            kernels[f"{dense}.wi"] = layer.input_projector
-        for name, projector in kernels.items():
-            yield f"{name}.weight", (projector.kernel, True)
-        norms = (layer.self_attention_layer_norm, layer.layer_norm)
-        for j, norm in enumerate(norms):
-            yield f"{block}.layer.{j}.layer_norm.weight", (norm.weight, False)
-    final_norm = encoder.encoder_layer_norm
-    yield "encoder.final_layer_norm.weight", (final_norm.weight, False)
-
-
-def _check_names_and_shapes(
+def _stored_tensors(
     directory: str | os.PathLike[str],
     folder: TensorFolder,
-    targets: dict[str, tuple[keras.Variable, bool]],
-) -> None:
-    """Refuse missing, surplus and misshapen tensors before any is copied."""
-    missing = sorted(targets.keys() - folder.shapes.keys())
+    arguments: dict[str, Any],
+) -> list[tuple[str, EncoderTensor]]:
+    """Pair the encoder's tensors with their names in the folder.
+
+    Raises:
+        MismatchError: names missing, surplus and misshapen tensors.
+    """
+    sizes = {k: arguments[k] for k in EncoderSize.__dataclass_fields__}
+    embedding, *others = encoder_tensors(EncoderSize(**sizes))
+    stored_embedding = next(
+        (name for name in _EMBEDDING_NAMES if name in folder.shapes),
+        embedding.hugging_face,
+    )
+    tensors = [
+        (stored_embedding, embedding),
+        *[(tensor.hugging_face, tensor) for tensor in others],
+    ]
+    expected = {name for name, _ in tensors}
+    missing = sorted(expected - folder.shapes.keys())
     surplus = sorted(
         name
-        for name in folder.shapes.keys() - targets.keys()
+        for name in folder.shapes.keys() - expected
         if not name.startswith(_IGNORED_PREFIXES)
         and name not in _EMBEDDING_NAMES
     )
@@ -209,13 +200,12 @@ def _check_names_and_shapes(
             f"{CONFIG_FILE} describes. Received: missing={missing}, "
             f"surplus={surplus}. Use the config that belongs to the weights."
         )
-    for name, (variable, transposed) in targets.items():
-        expected = tuple(variable.shape)
-        expected = expected[::-1] if transposed else expected
-        if folder.shapes[name] != expected:
+    for name, tensor in tensors:
+        if folder.shapes[name] != tensor.torch_shape:
             raise MismatchError(
-                f"Expected {name} of shape {expected}, as {CONFIG_FILE} in "
-                f"{directory} implies. Received: "
+                f"Expected {name} of shape {tensor.torch_shape}, as "
+                f"{CONFIG_FILE} in {directory} implies. Received: "
                 f"shape={folder.shapes[name]}. Use the config that belongs "
                 "to the weights."
             )
+    return tensors

@@ -16,7 +16,10 @@ _ACTIVATIONS = ("gelu", "relu")
 
 
 def load_keras_hub_t5(
-    preset: str | os.PathLike[str], dtype: str | None = None
+    preset: str | os.PathLike[str],
+    dtype: str | None = None,
+    *,
+    dropout: float | None = None,
 ) -> T5Encoder:
     """Load the encoder of a KerasHub T5 preset.
 
@@ -29,6 +32,7 @@ def load_keras_hub_t5(
             `T5Backbone.save_to_preset` wrote.
         dtype: str or dtype policy of the encoder. Defaults to `None`, the
             global policy.
+        dropout: float in [0, 1). Defaults to the preset's.
 
     Returns:
         The encoder with its weights.
@@ -53,14 +57,16 @@ def load_keras_hub_t5(
             f"preset={preset!r} of a `{type(backbone).__name__}`. Use a T5 "
             "preset."
         )
-    encoder = _empty_encoder(backbone, dtype)
+    encoder = _empty_encoder(backbone, dtype, dropout)
     for source, target in _pairs(backbone, encoder):
         target.assign(source.numpy())
     return encoder
 
 
 def _empty_encoder(
-    backbone: keras_hub.models.T5Backbone, dtype: str | None
+    backbone: keras_hub.models.T5Backbone,
+    dtype: str | None,
+    dropout: float | None,
 ) -> T5Encoder:
     """Return an encoder of the backbone's sizes with initial weights."""
     activation = keras.activations.serialize(backbone.activation)
@@ -78,7 +84,7 @@ def _empty_encoder(
         # `or`: KerasHub's default is None, the even share of the width.
         key_value_dim=backbone.key_value_dim
         or backbone.hidden_dim // backbone.num_heads,
-        dropout=backbone.dropout,
+        dropout=backbone.dropout if dropout is None else dropout,
         activation=activation,
         use_gated_activation=backbone.use_gated_activation,
         layer_norm_epsilon=backbone.layer_norm_epsilon,

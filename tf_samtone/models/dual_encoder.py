@@ -3,7 +3,6 @@
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from tf_samtone.distribution import (
@@ -15,21 +14,22 @@ from tf_samtone.errors import InvalidInputError
 from tf_samtone.losses import ContrastiveLoss
 from tf_samtone.losses.diagnostics import DIAGNOSTICS
 from tf_samtone.models import presets
-from tf_samtone.models.architectures import build_towers
+from tf_samtone.models.architectures import build_towers, check_vocabulary
 from tf_samtone.models.bad_step_guard import BadStepGuard
 from tf_samtone.models.batch_gradients import BatchGradients
 from tf_samtone.models.dropout_seed import folded_seed
 from tf_samtone.models.embedded_batch import EmbeddedBatch
+from tf_samtone.models.encodes_texts import EncodesTexts
+from tf_samtone.models.load_options import LoadOptions
 from tf_samtone.models.log_mean import LogMean
 from tf_samtone.models.pair_encoding import encode_pairs
 from tf_samtone.models.pair_features import as_feature_dataset, checked_features
 from tf_samtone.models.step_metrics import update_metrics
-from tf_samtone.models.text_encoding import encode_texts, texts_of_dataset
 from tf_samtone.models.training_state import TrainingState
 from tf_samtone.text import TextPreprocessor
 
 
-class DualEncoder(keras.Model):
+class DualEncoder(EncodesTexts, keras.Model):
     """Maps queries and documents to one space by T5 encoders.
 
     Make one with `from_preset` or `from_encoder`, then:
@@ -99,6 +99,10 @@ class DualEncoder(keras.Model):
         projection_dim=768,
         query_length=64,
         document_length=256,
+        query_prefix="",
+        document_prefix="",
+        projection=None,
+        normalize=True,
         **kwargs,
     ):
         """Builds a dual encoder around an encoder and its tokenizer.
@@ -108,32 +112,40 @@ class DualEncoder(keras.Model):
             tokenizer: `keras_hub.models.T5Tokenizer`.
             architecture: str. `"sde"`, `"ade"`, `"ade-spl"`, `"ade-ste"` or
                 `"ade-fte"`. Defaults to `"sde"`.
-            projection_dim: int. Width of the embeddings. Defaults to `768`.
+            projection_dim: int. Width of the embeddings; 0 for that of the
+                encoder. Defaults to `768`.
             query_length: int. Tokens of a query, with `</s>`. Defaults to `64`.
             document_length: int. Tokens of a document. Defaults to `256`.
+            query_prefix: str. Put before every query. Defaults to `""`.
+            document_prefix: str. Put before every document. Defaults to `""`.
+            projection: `keras.layers.Dense` with weights, in place of a new
+                one of `projection_dim`. Defaults to `None`.
+            normalize: bool. Scales embeddings to unit length. Defaults to
+                `True`.
             **kwargs: see `keras.Model`.
 
         Raises:
             InvalidInputError: if an option is out of range, or the tokenizer
                 has more pieces than the encoder has embedding rows.
         """
-        pieces = tokenizer.vocabulary_size()
-        if pieces > encoder.vocabulary_size:
-            raise InvalidInputError(
-                "Expected an embedding row for each of the tokenizer's pieces."
-                f" Received: {pieces} pieces, "
-                f"vocabulary_size={encoder.vocabulary_size}. Use the tokenizer "
-                "that belongs to the weights."
-            )
+        # Before the copy that two towers need.
+        check_vocabulary(tokenizer, encoder)
         query_tower, document_tower = build_towers(
-            encoder, architecture, projection_dim
+            encoder,
+            architecture,
+            projection_dim,
+            projection=projection,
+            normalize=normalize,
         )
-        return cls(
+        return cls.from_towers(
             query_tower,
             document_tower,
-            TextPreprocessor(tokenizer, query_length),
-            TextPreprocessor(tokenizer, document_length),
+            tokenizer,
             architecture=architecture,
+            query_length=query_length,
+            document_length=document_length,
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
             **kwargs,
         )
 
@@ -147,39 +159,101 @@ class DualEncoder(keras.Model):
         document_length=None,
         dropout=None,
         dtype=None,
+        *,
+        query_prefix=None,
+        document_prefix=None,
+        normalize=None,
+        pickled_files=(),
     ):
-        """Loads a saved dual encoder, or starts one from T5 weights.
+        """Loads a saved dual encoder, or starts one from other weights.
 
         Args:
-            preset: str. A folder written by `save_to_preset`; a Hugging Face
-                T5 folder (`config.json`, `model.safetensors`, `spiece.model`);
-                or a KerasHub T5 preset, by name or folder.
-            architecture: str or `None`. For T5 weights, defaults to `"sde"`. A
-                saved dual encoder has its own; another one is an error.
-            projection_dim: int or `None`. For T5 weights, defaults to `768`.
-                A saved one has its own; another one is an error.
+            preset: str. A folder written by `save_to_preset`; of
+                sentence-transformers (`gtr-t5-*`, `sentence-t5-*`); of Hugging
+                Face (`config.json`, `model.safetensors`, `spiece.model`); a
+                t5x checkpoint with `spiece.model` beside it; or a KerasHub T5
+                preset, by name or folder.
+            architecture: str or `None`. For weights of one tower, defaults to
+                `"sde"`. A model with two has its own; another one is an error.
+            projection_dim: int or `None`. For T5 weights, defaults to `768`; 0
+                leaves the projection out. Weights with a projection fix it.
             query_length: int or `None`. Defaults to the saved value, or `64`.
             document_length: int or `None`. Defaults to the saved value, or
                 `256`.
             dropout: float or `None`. Defaults to the saved value.
             dtype: str or dtype policy. Defaults to the global policy.
+            query_prefix: str or `None`. Put before every query. Defaults to
+                the saved value, or `""`.
+            document_prefix: str or `None`. Likewise for documents.
+            normalize: bool or `None`. Scales embeddings to unit length.
+                Defaults to the saved value, or `True`.
+            pickled_files: names of pickled weight files, relative to the
+                folder, that may be read where there is nothing else, e.g.
+                `("pytorch_model.bin",)`. Needs torch, which reads tensors only
+                (`weights_only`). Defaults to none: a pickle can run code.
 
         Raises:
             InvalidInputError: if the preset is unknown or an argument
                 contradicts it.
-            CorruptFileError: if a file fails its checksum.
+            CorruptFileError: if a file fails its checksum or is malformed.
         """
         return presets.load(
             cls,
             preset,
-            requested={
-                "architecture": architecture,
-                "projection_dim": projection_dim,
-                "query_length": query_length,
-                "document_length": document_length,
-                "dropout": dropout,
-            },
-            dtype=dtype,
+            LoadOptions(
+                architecture=architecture,
+                projection_dim=projection_dim,
+                query_length=query_length,
+                document_length=document_length,
+                query_prefix=query_prefix,
+                document_prefix=document_prefix,
+                normalize=normalize,
+                dropout=dropout,
+                dtype=dtype,
+            ),
+            pickled_files=tuple(pickled_files),
+        )
+
+    @classmethod
+    def from_towers(
+        cls,
+        query_tower,
+        document_tower,
+        tokenizer,
+        *,
+        architecture,
+        query_length=64,
+        document_length=256,
+        query_prefix="",
+        document_prefix="",
+        **kwargs,
+    ):
+        """Puts two towers and their tokenizer together.
+
+        Args:
+            query_tower: `Tower`.
+            document_tower: `Tower`; the same object for `"sde"`.
+            tokenizer: `keras_hub.models.T5Tokenizer`.
+            architecture: str. What the towers share; see `build_towers`.
+            query_length: int. Defaults to `64`.
+            document_length: int. Defaults to `256`.
+            query_prefix: str. Defaults to `""`.
+            document_prefix: str. Defaults to `""`.
+            **kwargs: see `keras.Model`.
+
+        Raises:
+            InvalidInputError: if an option is out of range, or the tokenizer
+                has more pieces than an encoder has embedding rows.
+        """
+        for tower in (query_tower, document_tower):
+            check_vocabulary(tokenizer, tower.encoder)
+        return cls(
+            query_tower,
+            document_tower,
+            TextPreprocessor(tokenizer, query_length, query_prefix),
+            TextPreprocessor(tokenizer, document_length, document_prefix),
+            architecture=architecture,
+            **kwargs,
         )
 
     def save_to_preset(self, directory, *, overwrite=False):
@@ -199,11 +273,6 @@ class DualEncoder(keras.Model):
     def tokenizer(self):
         """The `T5Tokenizer` of both sides."""
         return self.query_preprocessor.tokenizer
-
-    @property
-    def dim(self):
-        """Width of the embeddings, an int."""
-        return self.query_tower.dim
 
     def fingerprint(self):
         """Returns 64 hex digits that identify weights, config and vocabulary.
@@ -258,9 +327,16 @@ class DualEncoder(keras.Model):
 
         Raises:
             InvalidInputError: if the loss is not a contrastive loss, a metric
-                is not a Keras metric, a number is out of range, or the
-                optimizer has an option that is wrong on several replicas.
+                is not a Keras metric, a number is out of range, the embeddings
+                have no unit length, or the optimizer has an option that is
+                wrong on several replicas.
         """
+        if not self.query_tower.normalize:
+            raise InvalidInputError(
+                "Expected a model of unit vectors, which the temperature of "
+                "the losses is made for. Received: normalize=False. Load the "
+                "model with normalize=True."
+            )
         if not isinstance(loss, ContrastiveLoss):
             raise InvalidInputError(
                 "Expected `loss` to be a tf_samtone.losses.ContrastiveLoss, "
@@ -373,73 +449,6 @@ class DualEncoder(keras.Model):
         total = batch.total_loss(self.contrastive_loss)
         update_metrics(self, total, batch)
         return reducible_logs(self.get_metrics_result())
-
-    # === Inference ===
-
-    def encode_queries(self, queries, *, packing=None, show_progress=False):
-        """Encodes queries.
-
-        Args:
-            queries: list of strings, or a `tf.data.Dataset` of strings, scalar
-                or `[batch]`.
-            packing: str or `None`. `"rows"` puts several texts in one row, for
-                devices that want one shape; `None` sorts by length. Equal
-                embeddings. Defaults to `None`.
-            show_progress: bool. Defaults to `False`.
-
-        Returns:
-            float32 `[n, dim]`, unit vectors.
-        """
-        return self._encode("query", queries, packing, show_progress)
-
-    def encode_documents(self, documents, *, packing=None, show_progress=False):
-        """Encodes documents; see `encode_queries`."""
-        return self._encode("document", documents, packing, show_progress)
-
-    def similarity(self, query_embeddings, document_embeddings):
-        """Returns float32 `[num_queries, num_documents]`, the cosines.
-
-        Args:
-            query_embeddings: float32 `[num_queries, dim]`, unit vectors.
-            document_embeddings: float32 `[num_documents, dim]`.
-        """
-        return np.matmul(
-            np.asarray(query_embeddings), np.asarray(document_embeddings).T
-        )
-
-    def _encode(self, side, texts, packing, show_progress):
-        if isinstance(texts, tf.data.Dataset):
-            texts = texts_of_dataset(texts)
-        preprocessor = getattr(self, f"{side}_preprocessor")
-        return encode_texts(
-            self._encode_function(side, is_packed=packing is not None),
-            preprocessor,
-            texts,
-            dim=self.dim,
-            packing=packing,
-            show_progress=show_progress,
-            description=f"encode {side} texts",
-        )
-
-    def _encode_function(self, side, *, is_packed=False):
-        """Returns the traced tower; one trace serves every shape."""
-        key = (side, is_packed)
-        if key not in self._encode_functions:
-            tower = getattr(self, f"{side}_tower")
-            tokens = tf.TensorSpec([None, None], tf.int32)
-            signature = {"token_ids": tokens, "padding_mask": tokens}
-            if is_packed:
-                signature = {
-                    "token_ids": tokens,
-                    "segment_ids": tokens,
-                    "lengths": tf.TensorSpec([None], tf.int32),
-                }
-            self._encode_functions[key] = tf.function(
-                lambda features: tower(features, training=False),
-                input_signature=[signature],
-                autograph=False,
-            )
-        return self._encode_functions[key]
 
 
 def _check_compile_options(metrics, gradient_cache_batch_size, max_bad_steps):

@@ -10,14 +10,17 @@ class L2Normalization(keras.layers.Layer):
 
         y = x / sqrt(sum(x^2) + epsilon)
 
-    The epsilon under the root keeps a zero vector finite, as in t5x_retrieval.
+    The epsilon under the root keeps a zero vector finite. t5x_retrieval has
+    1e-6 there, which makes short vectors a little shorter than 1, in the same
+    direction; the default here is too small to show, as in
+    sentence-transformers.
 
     Args:
-        epsilon: float > 0. Defaults to `1e-6`.
+        epsilon: float > 0. Defaults to `1e-12`.
         **kwargs: see `keras.layers.Layer`.
     """
 
-    def __init__(self, epsilon=1e-6, **kwargs):
+    def __init__(self, epsilon=1e-12, **kwargs):
         kwargs.setdefault("dtype", "float32")
         super().__init__(**kwargs)
         self.epsilon = epsilon

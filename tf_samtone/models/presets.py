@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 
 import keras
-import keras_hub
 
 from tf_samtone._files import (
     MANIFEST_NAME,
@@ -14,28 +13,19 @@ from tf_samtone._files import (
     write_manifest,
 )
 from tf_samtone._version import __version__
-from tf_samtone.errors import InvalidInputError, MismatchError
-from tf_samtone.models.architectures import (
-    check_architecture,
-    check_projection_dim,
-)
+from tf_samtone.errors import MismatchError
 from tf_samtone.models.t5_encoder import T5Encoder
+from tf_samtone.models.tower import projection_layer
 from tf_samtone.text import load_tokenizer, save_tokenizer
 
 __all__ = ["fingerprint", "load", "save"]
 
 KIND = "dual_encoder"
-FORMAT_VERSION = 1
+# 2: optional keys for prefixes, for no normalisation, and for projections with
+# a bias or an activation.
+FORMAT_VERSION = 2
 _CONFIG = "config.json"
 _WEIGHTS = "model.weights.h5"
-_DEFAULTS = {
-    "architecture": "sde",
-    "projection_dim": 768,
-    "query_length": 64,
-    "document_length": 256,
-}
-# What a saved model fixes; the rest may be chosen anew at every load.
-_FIXED = ("architecture", "projection_dim")
 
 
 def save(model, directory, *, overwrite=False):
@@ -57,19 +47,17 @@ def save(model, directory, *, overwrite=False):
         )
 
 
-def load(cls, preset, *, requested, dtype=None):
+def load(cls, preset, options, *, pickled_files=()):
     """Loads a preset of any kind; see `DualEncoder.from_preset`."""
-    chosen = {k: v for k, v in requested.items() if v is not None}
-    dropout = chosen.pop("dropout", None)
     if (Path(preset) / MANIFEST_NAME).is_file():
-        model = _load_dual_encoder(cls, Path(preset), chosen, dtype)
-    else:
-        options = {**_DEFAULTS, **chosen}
-        # Here too, so that a typing error costs no loading of weights.
-        check_architecture(options["architecture"])
-        check_projection_dim(options["projection_dim"])
-        model = cls.from_encoder(*_load_t5(preset, dtype), **options)
-    return _with_dropout(cls, model, dropout)
+        return _load_dual_encoder(cls, Path(preset), options)
+    # The layer above this one: checkpoints know models, not the reverse. Only
+    # this convenience reaches up, and only when it is called.
+    from tf_samtone import checkpoints
+
+    return checkpoints.load_dual_encoder(
+        preset, options, pickled_files=pickled_files, model_class=cls
+    )
 
 
 def fingerprint(model):
@@ -93,33 +81,62 @@ def fingerprint(model):
 
 
 def _config(model):
-    encoder = model.query_tower.encoder
+    tower, encoder = model.query_tower, model.query_tower.encoder
     config = encoder.get_config()
     config["dtype"] = encoder.dtype_policy.name
+    preprocessors = (model.query_preprocessor, model.document_preprocessor)
+    # Options at their defaults stay out: fingerprints are those of versions
+    # that had no such options.
+    unusual = {
+        "normalize": (tower.normalize, True),
+        "query_prefix": (preprocessors[0].prefix, ""),
+        "document_prefix": (preprocessors[1].prefix, ""),
+        **_projection_config(tower.projection),
+    }
     return {
         "architecture": model.architecture,
-        "projection_dim": model.dim,
-        "query_length": model.query_preprocessor.sequence_length,
-        "document_length": model.document_preprocessor.sequence_length,
+        "projection_dim": 0 if tower.projection is None else model.dim,
+        "query_length": preprocessors[0].sequence_length,
+        "document_length": preprocessors[1].sequence_length,
         "encoder": config,
+        **{k: v for k, (v, default) in unusual.items() if v != default},
     }
 
 
-def _load_dual_encoder(cls, directory, chosen, dtype):
+def _projection_config(projection):
+    if projection is None:
+        return {}
+    activation = keras.activations.serialize(projection.activation)
+    return {
+        "projection_bias": (projection.use_bias, False),
+        "projection_activation": (activation, "linear"),
+    }
+
+
+def _load_dual_encoder(cls, directory, options):
     read_manifest(directory, kind=KIND, supported_version=FORMAT_VERSION)
     config = json.loads((directory / _CONFIG).read_text(encoding="utf-8"))
-    for name in _FIXED:
-        if chosen.get(name, config[name]) != config[name]:
-            raise MismatchError(
-                f"Expected {name}={config[name]!r}, which {directory} was "
-                f"saved with. Received: {name}={chosen[name]!r}. Leave the "
-                "argument out, or start from T5 weights instead."
-            )
+    options.refuse_others(
+        directory,
+        architecture=config["architecture"],
+        projection_dim=config["projection_dim"],
+    )
     encoder_config = config.pop("encoder")
-    encoder_config["dtype"] = dtype or keras.config.dtype_policy().name
-    encoder = T5Encoder.from_config(encoder_config)
+    encoder_config["dtype"] = options.dtype or keras.config.dtype_policy().name
+    if options.dropout is not None:
+        encoder_config["dropout"] = options.dropout
+    projection = None
+    if config["projection_dim"]:
+        projection = projection_layer(
+            config["projection_dim"],
+            use_bias=config.pop("projection_bias", False),
+            activation=config.pop("projection_activation", None),
+        )
     model = cls.from_encoder(
-        encoder, load_tokenizer(directory), **{**config, **chosen}
+        T5Encoder.from_config(encoder_config),
+        load_tokenizer(directory),
+        projection=projection,
+        **options.resolved(**config),
     )
     try:
         model.load_weights(directory / _WEIGHTS)
@@ -130,48 +147,3 @@ def _load_dual_encoder(cls, directory, chosen, dtype):
             f"Received: {error} Use the config that belongs to the weights."
         ) from error
     return model
-
-
-def _load_t5(preset, dtype):
-    # The layer above this one: checkpoints know models, not the reverse. Only
-    # this convenience reaches up, and only when it is called.
-    from tf_samtone import checkpoints
-
-    if not Path(preset).is_dir():
-        encoder = checkpoints.load_keras_hub_t5(preset, dtype=dtype)
-        return encoder, keras_hub.models.T5Tokenizer.from_preset(str(preset))
-    if not (Path(preset) / _CONFIG).is_file():
-        raise InvalidInputError(
-            "Expected `preset` to be a folder of save_to_preset, of KerasHub "
-            "or of Hugging Face (config.json, model.safetensors, "
-            f"spiece.model). Received: preset={str(preset)!r}, a folder "
-            f"without {_CONFIG}. Check the path."
-        )
-    # The small file first: a folder without it costs no loading of weights.
-    tokenizer = load_tokenizer(preset)
-    if checkpoints.is_hugging_face_folder(preset):
-        return checkpoints.load_hugging_face_t5(preset, dtype=dtype), tokenizer
-    return checkpoints.load_keras_hub_t5(preset, dtype=dtype), tokenizer
-
-
-def _with_dropout(cls, model, dropout):
-    """Returns the model with another dropout rate.
-
-    Keras decides at construction whether a dropout layer has a random state,
-    so a changed rate needs new layers.
-    """
-    encoder = model.query_tower.encoder
-    if dropout is None or dropout == encoder.dropout:
-        return model
-    config = {**encoder.get_config(), "dropout": dropout}
-    twin = cls.from_encoder(
-        T5Encoder.from_config(config),
-        model.tokenizer,
-        architecture=model.architecture,
-        projection_dim=model.dim,
-        query_length=model.query_preprocessor.sequence_length,
-        document_length=model.document_preprocessor.sequence_length,
-    )
-    for target, source in zip(twin.weights, model.weights, strict=True):
-        target.assign(source)
-    return twin

@@ -40,13 +40,16 @@ class TextPreprocessor(tf.Module):
         tokenizer: `keras_hub.models.T5Tokenizer` that returns integers and
             does not pad (its defaults).
         sequence_length: int. Tokens per row including `</s>`, at least 1.
+        prefix: str. Put before every text, as it is; counts towards the
+            length. Defaults to `""`.
         name: str. A Python identifier. Defaults to `"text_preprocessor"`.
 
     Attributes:
         tokenizer: the tokenizer; a tracked object, so a SavedModel that holds
             this module also holds the vocabulary.
         sequence_length: int, tokens per row.
-        maximum_bytes: int, bytes read of each text.
+        prefix: str, put before every text.
+        maximum_bytes: int, bytes read of each text with its prefix.
 
     Call arguments:
         texts: string tensor `[batch]`, or a list of strings.
@@ -64,14 +67,17 @@ class TextPreprocessor(tf.Module):
         self,
         tokenizer: keras_hub.models.T5Tokenizer,
         sequence_length: int,
+        prefix: str = "",
         name: str = "text_preprocessor",
     ) -> None:
         super().__init__(name=name)
         _check_tokenizer(tokenizer)
         _check_length(sequence_length)
+        _check_prefix(prefix)
         keep_vocabulary_alive(tokenizer)
         self.tokenizer = tokenizer
         self.sequence_length = int(sequence_length)
+        self.prefix = prefix
         self.maximum_bytes = max(
             _LEAST_MAXIMUM_BYTES, _BYTES_PER_TOKEN * self.sequence_length
         )
@@ -141,6 +147,7 @@ class TextPreprocessor(tf.Module):
         """
         strings = to_string_tensor(texts)
         lengths = self._pieces(strings).row_lengths()
+        strings = self._with_prefix(strings)
         cut = (lengths > self.sequence_length - 1) | (
             tf.strings.length(strings) > self.maximum_bytes
         )
@@ -152,7 +159,11 @@ class TextPreprocessor(tf.Module):
 
     def get_config(self) -> dict[str, Any]:
         """Returns the arguments, without the tokenizer, as JSON values."""
-        return {"sequence_length": self.sequence_length, "name": self.name}
+        return {
+            "sequence_length": self.sequence_length,
+            "prefix": self.prefix,
+            "name": self.name,
+        }
 
     @classmethod
     def from_config(
@@ -164,8 +175,16 @@ class TextPreprocessor(tf.Module):
         return cls(tokenizer, **config)
 
     def _pieces_in_graph(self, strings: tf.Tensor) -> tf.RaggedTensor:
+        strings = self._with_prefix(strings)
         head = tf.strings.substr(strings, 0, self.maximum_bytes)
         return self.tokenizer(_valid_utf8(head))
+
+    def _with_prefix(self, strings: tf.Tensor) -> tf.Tensor:
+        return (
+            tf.strings.join([self.prefix, strings])
+            if self.prefix
+            else (strings)
+        )
 
 
 def _valid_utf8(strings: tf.Tensor) -> tf.Tensor:
@@ -212,4 +231,12 @@ def _check_length(sequence_length: object) -> None:
             "Expected `sequence_length` to be an int of at least 1 (room for "
             f"</s>). Received: sequence_length={sequence_length!r}. Pass the "
             "number of tokens per text, e.g. 64."
+        )
+
+
+def _check_prefix(prefix: object) -> None:
+    if not isinstance(prefix, str):
+        raise InvalidInputError(
+            f"Expected `prefix` to be a str. Received: prefix={prefix!r}. "
+            'Pass "" for none.'
         )

@@ -4,17 +4,15 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tf_samtone.errors import InvalidInputError
-
 _POSITION_BUCKETS = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderSize:
-    """Sizes of a T5 encoder.
+    """Sizes of a T5 encoder, known without making one.
 
     Attributes:
-        vocabulary_size: int.
+        vocabulary_size: int. Rows of the embedding table.
         num_layers: int.
         num_heads: int.
         hidden_dim: int.
@@ -32,20 +30,6 @@ class EncoderSize:
     key_value_dim: int = 64
     activation: str = "gelu"
     use_gated_activation: bool = True
-
-    @classmethod
-    def named(cls, name: str) -> "EncoderSize":
-        """Returns the encoder of T5 1.1 `"small"`, `"base"` ... `"xxl"`.
-
-        Raises:
-            InvalidInputError: if there is no such size.
-        """
-        if name not in _T5_1_1:
-            raise InvalidInputError(
-                f"Expected a size of {list(_T5_1_1)}. Received: {name!r}. "
-                "Choose one of these."
-            )
-        return _T5_1_1[name]
 
     @classmethod
     def of_encoder(cls, encoder: Any) -> "EncoderSize":
@@ -81,24 +65,3 @@ class EncoderSize:
     def parameters(self) -> int:
         """Number of weights."""
         return sum(math.prod(shape) for shape in self.shapes())
-
-
-# Raffel et al., 2020, and the T5 1.1 checkpoints.
-_T5_1_1 = {
-    "small": EncoderSize(
-        num_layers=8, num_heads=6, hidden_dim=512, intermediate_dim=1024
-    ),
-    "base": EncoderSize(
-        num_layers=12, num_heads=12, hidden_dim=768, intermediate_dim=2048
-    ),
-    "large": EncoderSize(
-        num_layers=24, num_heads=16, hidden_dim=1024, intermediate_dim=2816
-    ),
-    "xl": EncoderSize(
-        num_layers=24, num_heads=32, hidden_dim=2048, intermediate_dim=5120
-    ),
-    "xxl": EncoderSize(
-        num_layers=24, num_heads=64, hidden_dim=4096, intermediate_dim=10240
-    ),
-}
-SIZE_NAMES = tuple(_T5_1_1)
