@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test lint bench clean
+.PHONY: help quickstart test parity lint bench clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -14,6 +14,9 @@ quickstart: $(VENV)/.test ## Train, evaluate, export and search, all on this mac
 
 test: $(VENV)/.test ## Run the tests
 	$(BIN)/python -m pytest
+
+parity: $(VENV)/.test $(VENV)/.bench ## Run the tests against torch's libraries
+	$(BIN)/python -m pytest -m parity
 
 lint: $(VENV)/.lint ## Check style, format and types
 	$(BIN)/ruff check .

@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -34,6 +35,19 @@ def lazy_subpackages(
     return get_attribute, list_names
 
 
+class _LazyPackage(ModuleType):
+    """A package in which no submodule hides the member of the same name.
+
+    The import of a submodule sets it as an attribute of its package, where it
+    would be found before `__getattr__` is asked for the member.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if isinstance(value, ModuleType) and name in self.__all__:
+            return
+        super().__setattr__(name, value)
+
+
 def lazy_members(
     package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
@@ -47,6 +61,8 @@ def lazy_members(
     Returns:
         The two functions that PEP 562 asks a module for.
     """
+    if package in sys.modules:
+        sys.modules[package].__class__ = _LazyPackage
 
     def get_attribute(name: str) -> Any:
         if name not in modules:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 _CHUNK_BYTES = 8 * 2**20
 
@@ -26,12 +27,32 @@ def assign_streamed(
     shape = tuple(variable.shape)[::-1] if transposed else tuple(variable.shape)
     row_bytes = 4 * int(np.prod(shape[1:]))
     step = max(1, _CHUNK_BYTES // row_bytes)
-    target = variable.value
     for start in range(0, shape[0], step):
         stop = min(start + step, shape[0])
         rows = read_rows(start, stop)
-        # In place; a whole `assign` would hold the tensor twice.
         if transposed:
-            target[:, start:stop].assign(rows.T)
+            _assign_part(variable.value, rows.T, axis=1, start=start)
         else:
-            target[start:stop].assign(rows)
+            _assign_part(variable.value, rows, axis=0, start=start)
+
+
+def _assign_part(
+    variable: tf.Variable, values: np.ndarray, *, axis: int, start: int
+) -> None:
+    """Overwrite a part of a variable along one axis, in place.
+
+    `variable[start:stop].assign` would first read an alias of the variable, so
+    that the assignment has to copy the whole of it (TensorFlow 2.20).
+    """
+    begin = [0] * values.ndim
+    begin[axis] = start
+    end = [
+        first + size for first, size in zip(begin, values.shape, strict=True)
+    ]
+    tf.raw_ops.ResourceStridedSliceAssign(
+        ref=variable.handle,
+        begin=begin,
+        end=end,
+        strides=[1] * values.ndim,
+        value=tf.constant(values, variable.dtype),
+    )
