@@ -27,15 +27,16 @@ def read_model(path: str | None) -> "DualEncoder":
     """Reads the model that `--model` names.
 
     Args:
-        path: str. Folder written by `DualEncoder.save_to_preset`.
+        path: str. Folder that `DualEncoder.from_preset` reads.
 
     Raises:
         InvalidInputError: if no folder is given or it is not there.
     """
     if not path or not Path(path).is_dir():
         raise InvalidInputError(
-            "Expected --model to be a folder written by save_to_preset or "
-            f"samtone-train. Received: --model={path or ''}. Pass the folder."
+            "Expected --model to be a folder written by save_to_preset, "
+            "samtone-train or samtone-export, or of sentence-transformers. "
+            f"Received: --model={path or ''}. Pass the folder."
         )
     from tf_samtone.models import DualEncoder
 

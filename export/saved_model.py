@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from tf_samtone._files import atomic_directory, atomic_write_text
 from tf_samtone._version import __version__
-from tf_samtone.errors import InvalidInputError
 
 # TensorFlow is imported by the functions that need it, because the command
 # lines import this package and should answer --help at once.
@@ -67,8 +66,9 @@ def export_saved_model(
     import tensorflow as tf
 
     from tf_samtone.export._text_module import TextModule
+    from tf_samtone.models.check_finite import check_finite
 
-    _check_model(model)
+    check_finite(model)
     with atomic_directory(directory, overwrite=overwrite) as temporary:
         module = TextModule(model)
         tf.saved_model.save(
@@ -88,35 +88,3 @@ def _write_metadata(model: "DualEncoder", directory: Path) -> None:
     path = directory / METADATA_FILE
     path.parent.mkdir(exist_ok=True)
     atomic_write_text(path, json.dumps(metadata, indent=2) + "\n")
-
-
-def _check_model(model: "DualEncoder") -> None:
-    """Refuses what could only become a useless SavedModel."""
-    import tensorflow as tf
-
-    from tf_samtone.models import DualEncoder
-
-    if not isinstance(model, DualEncoder):
-        raise InvalidInputError(
-            "Expected `model` to be a tf_samtone.models.DualEncoder. "
-            f"Received: {type(model).__name__}. Make one with "
-            "DualEncoder.from_preset."
-        )
-    if not model.weights:
-        raise InvalidInputError(
-            "Expected a built model. Received: a DualEncoder without "
-            "weights. Encode one text or call fit before exporting."
-        )
-    broken = [
-        variable.path
-        for variable in model.weights
-        if not tf.reduce_all(
-            tf.math.is_finite(tf.cast(variable.value, tf.float32))
-        )
-    ]
-    if broken:
-        raise InvalidInputError(
-            "Expected every weight to be finite. Received: NaN or infinity "
-            f"in {len(broken)} of {len(model.weights)} weights, the first "
-            f"being {broken[0]}. Go back to an earlier checkpoint."
-        )

@@ -1,4 +1,4 @@
-"""Reading of the JSON files beside weights."""
+"""Reading and writing of the JSON files beside weights."""
 
 import json
 import os
@@ -47,3 +47,18 @@ def read_json_object(path: str | os.PathLike[str]) -> dict[str, Any]:
             f"{type(value).__name__}. Get the file again."
         )
     return value
+
+
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
+    """Write a JSON file; equal values give equal bytes.
+
+    Call it on the temporary folder of an atomic save.
+
+    Args:
+        path: the file. Its folder is there.
+        value: what JSON can hold; keys are sorted.
+    """
+    text = json.dumps(
+        value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False
+    )
+    pathlib.Path(path).write_text(text + "\n", encoding="utf-8")

@@ -7,11 +7,21 @@ from typing import Any
 
 import keras_hub
 
+from tf_samtone.checkpoints._t5x_arrays import is_t5x_checkpoint
 from tf_samtone.checkpoints.hugging_face_t5 import (
     is_hugging_face_folder,
     load_hugging_face_t5,
 )
+from tf_samtone.checkpoints.keras_hub_folder import is_our_keras_hub_preset
+from tf_samtone.checkpoints.keras_hub_preset import (
+    load_keras_hub_dual_encoder,
+)
 from tf_samtone.checkpoints.keras_hub_t5 import load_keras_hub_t5
+from tf_samtone.checkpoints.sentence_transformers import (
+    is_sentence_transformers_folder,
+    load_sentence_transformers,
+)
+from tf_samtone.checkpoints.t5x import load_t5x
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.dual_encoder import DualEncoder
 from tf_samtone.models.load_options import LoadOptions
@@ -47,6 +57,21 @@ def load_dual_encoder(
             option contradicts it.
     """
     options = options or LoadOptions()
+    if is_sentence_transformers_folder(preset):
+        return load_sentence_transformers(
+            preset,
+            options,
+            pickled_files=pickled_files,
+            model_class=model_class,
+        )
+    if is_our_keras_hub_preset(preset):
+        return load_keras_hub_dual_encoder(
+            preset, options, model_class=model_class
+        )
+    if is_t5x_checkpoint(preset):
+        return load_t5x(
+            preset, load_tokenizer(preset), options, model_class=model_class
+        )
     encoder, tokenizer = _load_t5(preset, options, pickled_files)
     return model_class.from_encoder(encoder, tokenizer, **options.resolved())
 

@@ -22,18 +22,18 @@ from tf_samtone.models.t5_position_bias import MAX_DISTANCE, NUM_BUCKETS
 CONFIG_FILE = "config.json"
 # Hugging Face's "gated-gelu" and "gelu_new" are the tanh approximation, which
 # T5Encoder calls "gelu". An ungated "gelu" is the exact form: not a T5.
-_FEED_FORWARD = {
+FEED_FORWARD = {
     "relu": {"activation": "relu", "use_gated_activation": False},
     "gelu_new": {"activation": "gelu", "use_gated_activation": False},
     "gated-relu": {"activation": "relu", "use_gated_activation": True},
     "gated-gelu": {"activation": "gelu", "use_gated_activation": True},
     "gated-gelu_new": {"activation": "gelu", "use_gated_activation": True},
 }
-_POSITION_BIAS = {
+POSITION_BIAS = {
     "relative_attention_num_buckets": NUM_BUCKETS,
     "relative_attention_max_distance": MAX_DISTANCE,
 }
-_SIZES = {
+SIZES = {
     "vocabulary_size": "vocab_size",
     "num_layers": "num_layers",
     "num_heads": "num_heads",
@@ -89,12 +89,12 @@ def read_hugging_face_config(
     config = read_json_object(path)
     feed_forward = config.get("feed_forward_proj", "relu")
     _expect(path, "model_type", config.get("model_type"), ["t5"])
-    _expect(path, "feed_forward_proj", feed_forward, list(_FEED_FORWARD))
+    _expect(path, "feed_forward_proj", feed_forward, list(FEED_FORWARD))
     # A T5 with other buckets would load without complaint and be wrong.
-    for key, built in _POSITION_BIAS.items():
+    for key, built in POSITION_BIAS.items():
         _expect(path, key, config.get(key, built), [built])
     sizes = {}
-    for argument, key in _SIZES.items():
+    for argument, key in SIZES.items():
         value = config.get(key)
         if type(value) is not int or value < 1:
             raise CorruptFileError(
@@ -104,7 +104,7 @@ def read_hugging_face_config(
         sizes[argument] = value
     return {
         **sizes,
-        **_FEED_FORWARD[feed_forward],
+        **FEED_FORWARD[feed_forward],
         "dropout": float(config.get("dropout_rate", 0.1)),
         "layer_norm_epsilon": float(config.get("layer_norm_epsilon", 1e-6)),
     }
@@ -145,9 +145,44 @@ def load_hugging_face_t5(
     arguments = read_hugging_face_config(directory)
     if dropout is not None:
         arguments["dropout"] = dropout
+    # Before the encoder is made, so that a wrong folder costs no memory.
     folder = TensorFolder(directory, pickled_files=pickled_files)
-    tensors = _stored_tensors(directory, folder, arguments)
+    sizes = {k: arguments[k] for k in EncoderSize.__dataclass_fields__}
+    tensors = _stored_tensors(directory, folder, EncoderSize(**sizes))
     encoder = T5Encoder(**arguments, dtype=dtype)
+    _assign(encoder, folder, tensors)
+    return encoder
+
+
+def assign_hugging_face_t5(
+    directory: str | os.PathLike[str],
+    encoder: T5Encoder,
+    *,
+    pickled_files: Sequence[str] = (),
+) -> None:
+    """Give an encoder the weights of a Hugging Face T5 folder.
+
+    Args:
+        directory: as for `load_hugging_face_t5`.
+        encoder: `T5Encoder` of the folder's sizes.
+        pickled_files: as for `load_hugging_face_t5`.
+
+    Raises:
+        CorruptFileError: if a file is missing or malformed, or a weight is
+            not finite.
+        InvalidInputError: if the weights are pickled or not of a float type.
+        MismatchError: if the weights are not those of the encoder.
+    """
+    folder = TensorFolder(directory, pickled_files=pickled_files)
+    size = EncoderSize.of_encoder(encoder)
+    _assign(encoder, folder, _stored_tensors(directory, folder, size))
+
+
+def _assign(
+    encoder: T5Encoder,
+    folder: TensorFolder,
+    tensors: list[tuple[str, EncoderTensor]],
+) -> None:
     variables = encoder_variables(encoder)
     for (name, tensor), variable in zip(tensors, variables, strict=True):
         assign_streamed(
@@ -155,7 +190,6 @@ def load_hugging_face_t5(
             functools.partial(folder.read_rows, name),
             transposed=tensor.is_kernel,
         )
-    return encoder
 
 
 def _expect(path: pathlib.Path, key: str, value: Any, known: list[Any]) -> None:
@@ -169,15 +203,14 @@ def _expect(path: pathlib.Path, key: str, value: Any, known: list[Any]) -> None:
 def _stored_tensors(
     directory: str | os.PathLike[str],
     folder: TensorFolder,
-    arguments: dict[str, Any],
+    size: EncoderSize,
 ) -> list[tuple[str, EncoderTensor]]:
     """Pair the encoder's tensors with their names in the folder.
 
     Raises:
         MismatchError: names missing, surplus and misshapen tensors.
     """
-    sizes = {k: arguments[k] for k in EncoderSize.__dataclass_fields__}
-    embedding, *others = encoder_tensors(EncoderSize(**sizes))
+    embedding, *others = encoder_tensors(size)
     stored_embedding = next(
         (name for name in _EMBEDDING_NAMES if name in folder.shapes),
         embedding.hugging_face,

@@ -1,18 +1,60 @@
 """T5 encoders from KerasHub's T5 presets."""
 
+import functools
+import gc
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
+import tensorflow as tf
 
-from tf_samtone.errors import InvalidInputError, MismatchError
+from tf_samtone.checkpoints._assign import assign_streamed
+from tf_samtone.checkpoints._encoder_tensors import encoder_variables
+from tf_samtone.checkpoints._json_file import read_json_object
+from tf_samtone.checkpoints._keras_hub_layout import (
+    BACKBONE_LAYOUT,
+    ENCODER_LAYOUT,
+    EncoderLayout,
+)
+from tf_samtone.checkpoints._keras_hub_weights import KerasHubWeights
+from tf_samtone.errors import (
+    CorruptFileError,
+    InvalidInputError,
+    MismatchError,
+)
+from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.models.t5_encoder import T5Encoder
 
+_CONFIG = "config.json"
+_ROWS = 2048
+_LAYOUTS = {
+    "keras_hub>T5Backbone": BACKBONE_LAYOUT,
+    # From before KerasNLP was renamed.
+    "keras_nlp>T5Backbone": BACKBONE_LAYOUT,
+    "tf_samtone>T5Encoder": ENCODER_LAYOUT,
+}
 # KerasHub's presets of T5 1.1 say "gelu", which is the exact form there. The
 # weights were trained with the tanh approximation, T5Encoder's "gelu".
 _ACTIVATIONS = ("gelu", "relu")
+_SIZES = (
+    "vocabulary_size",
+    "num_layers",
+    "num_heads",
+    "hidden_dim",
+    "intermediate_dim",
+)
+# What a T5Backbone is if its config does not say.
+_DEFAULTS = {
+    "key_value_dim": None,
+    "dropout": 0.1,
+    "activation": "relu",
+    "use_gated_activation": True,
+    "layer_norm_epsilon": 1e-6,
+}
 
 
 def load_keras_hub_t5(
@@ -23,13 +65,16 @@ def load_keras_hub_t5(
 ) -> T5Encoder:
     """Load the encoder of a KerasHub T5 preset.
 
-    The whole backbone, decoder included, is in memory while its encoder is
-    copied.
+    From a folder its tensors are read a few rows at a time and the decoder not
+    at all, so that memory stays near that of the encoder. Weights that have to
+    be downloaded, and files of Keras versions with other names in them, go
+    through KerasHub's own loader: the whole backbone is in memory until its
+    encoder, which is not copied, is left of it.
 
     Args:
-        preset: a name such as `"t5_1.1_small"`, a handle such as
-            `"hf://org/repository"`, or a folder that
-            `T5Backbone.save_to_preset` wrote.
+        preset: a folder that `T5Backbone.save_to_preset` wrote, or that of a
+            `T5Encoder`; a name such as `"t5_1.1_small"`; or a handle such as
+            `"hf://org/repository"`.
         dtype: str or dtype policy of the encoder. Defaults to `None`, the
             global policy.
         dropout: float in [0, 1). Defaults to the preset's.
@@ -38,13 +83,18 @@ def load_keras_hub_t5(
         The encoder with its weights.
 
     Raises:
-        InvalidInputError: if there is no such preset or folder.
-        MismatchError: if the preset is not a T5 that `T5Encoder` can hold.
+        CorruptFileError: if a file is missing or malformed, or a weight is
+            not finite.
+        InvalidInputError: if there is no such preset or folder, or the
+            weights are not of a float type.
+        MismatchError: if the preset is not a T5 that `T5Encoder` can hold, or
+            the weights are not those that its config implies.
     """
     preset = os.fspath(preset)
+    if pathlib.Path(preset).is_dir():
+        return _load_folder(pathlib.Path(preset), dtype, dropout)
     names = sorted(keras_hub.models.T5Backbone.presets)
-    is_known = preset in names or "://" in preset
-    if not is_known and not pathlib.Path(preset).is_dir():
+    if preset not in names and "://" not in preset:
         raise InvalidInputError(
             "Expected `preset` to be a folder, a handle such as "
             f"'hf://org/repository', or one of {names}. Received: "
@@ -52,76 +102,266 @@ def load_keras_hub_t5(
         )
     backbone = keras_hub.models.Backbone.from_preset(preset, dtype="float32")
     if not isinstance(backbone, keras_hub.models.T5Backbone):
+        raise _other_model(preset, type(backbone).__name__)
+    arguments = _encoder_arguments(
+        preset,
+        {name: getattr(backbone, name) for name in (*_SIZES, *_DEFAULTS)},
+    )
+    values = _encoder_values(backbone)
+    # Before the encoder is made: its decoder is of no use any more.
+    del backbone
+    return _with_values(preset, arguments, values, dtype, dropout)
+
+
+def assign_keras_hub_t5(
+    encoder: T5Encoder,
+    directory: str | os.PathLike[str],
+    *,
+    shared: Sequence[keras.Variable] = (),
+) -> None:
+    """Copy the weights of a `T5Encoder` preset into an encoder of its sizes.
+
+    Args:
+        encoder: `T5Encoder`; changed in place.
+        directory: folder with `config.json` and weights.
+        shared: variables that have to be equal already, and are left alone.
+
+    Raises:
+        CorruptFileError: if a file is missing or malformed, or a weight is
+            not finite.
+        MismatchError: if the weights are not those of such an encoder, or a
+            shared one has another value.
+    """
+    weights = KerasHubWeights(directory)
+    names = ENCODER_LAYOUT.names(weights, EncoderSize.of_encoder(encoder))
+    if names is None:
         raise MismatchError(
-            "Expected a preset of a `T5Backbone`. Received: "
-            f"preset={preset!r} of a `{type(backbone).__name__}`. Use a T5 "
-            "preset."
+            "Expected the weights of a `T5Encoder`. Received: "
+            f"{weights.path} with {sorted(weights.shapes)[:3]} and others. "
+            "Save the preset again with this version of Keras."
         )
-    encoder = _empty_encoder(backbone, dtype, dropout)
-    for source, target in _pairs(backbone, encoder):
-        target.assign(source.numpy())
-    return encoder
+    fixed = {id(variable) for variable in shared}
+    for name, variable in zip(names, encoder_variables(encoder), strict=True):
+        read_rows = functools.partial(weights.read_rows, name)
+        if id(variable) in fixed:
+            check_equal(variable, read_rows, weights.path)
+        else:
+            assign_streamed(variable, read_rows)
 
 
-def _empty_encoder(
-    backbone: keras_hub.models.T5Backbone,
-    dtype: str | None,
-    dropout: float | None,
-) -> T5Encoder:
-    """Return an encoder of the backbone's sizes with initial weights."""
-    activation = keras.activations.serialize(backbone.activation)
+def check_equal(
+    variable: keras.Variable,
+    read_rows: Callable[[int, int], np.ndarray],
+    source: pathlib.Path,
+) -> None:
+    """Raise `MismatchError` unless a variable has the values of a file.
+
+    Args:
+        variable: Keras variable.
+        read_rows: from (start, stop) to float32 rows of the stored tensor.
+        source: the file, for the message.
+    """
+    count = variable.shape[0]
+    for start in range(0, count, _ROWS):
+        stop = min(start + _ROWS, count)
+        stored = tf.cast(read_rows(start, stop), variable.dtype)
+        if not tf.reduce_all(variable.value[start:stop] == stored):
+            raise MismatchError(
+                f"Expected {variable.path} in {source} to have the values of "
+                "the other tower, which shares it. Received: others. Use "
+                "folders that were saved together."
+            )
+
+
+def read_keras_hub_config(
+    directory: str | os.PathLike[str],
+) -> dict[str, Any]:
+    """Read the `T5Encoder` arguments out of a KerasHub preset.
+
+    The config is read as JSON; nothing in it is imported or called.
+
+    Args:
+        directory: folder with `config.json`.
+
+    Returns:
+        dict of constructor arguments.
+
+    Raises:
+        CorruptFileError: if `config.json` is missing, malformed or lacks a
+            size.
+        MismatchError: if it describes a model that `T5Encoder` is not.
+    """
+    return _read_config(pathlib.Path(directory, _CONFIG))[1]
+
+
+def _read_config(path: pathlib.Path) -> tuple[EncoderLayout, dict[str, Any]]:
+    serialized = read_json_object(path)
+    name = str(serialized.get("registered_name"))
+    if name not in _LAYOUTS:
+        raise _other_model(str(path.parent), name.rpartition(">")[2])
+    config = serialized.get("config")
+    if not isinstance(config, dict):
+        raise CorruptFileError(
+            f"Expected an object `config` in {path}. Received: "
+            f"config={config!r}. Get the file again."
+        )
+    arguments = _encoder_arguments(str(path), {**_DEFAULTS, **config})
+    if config.get("rematerialize") is True:
+        arguments["rematerialize"] = True
+    return _LAYOUTS[name], arguments
+
+
+def _other_model(preset: str, name: str) -> MismatchError:
+    return MismatchError(
+        f"Expected a preset of a `T5Backbone`. Received: preset={preset!r} of "
+        f"a `{name}`. Use a T5 preset."
+    )
+
+
+def _encoder_arguments(source: str, config: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a `T5Encoder` out of those of a backbone."""
+    sizes = {name: config.get(name) for name in _SIZES}
+    # KerasHub's default is None, the even share of the width.
+    key_value_dim = config["key_value_dim"]
+    if key_value_dim is not None:
+        sizes["key_value_dim"] = key_value_dim
+    for name, value in sizes.items():
+        if type(value) is not int or value < 1:
+            raise CorruptFileError(
+                f"Expected `{name}`, an integer > 0, in {source}. Received: "
+                f"{name}={value!r}. Get the file again."
+            )
+    for name in ("dropout", "layer_norm_epsilon"):
+        if not isinstance(config[name], int | float):
+            raise CorruptFileError(
+                f"Expected `{name}`, a number, in {source}. Received: "
+                f"{name}={config[name]!r}. Get the file again."
+            )
+    activation = config["activation"]
+    if callable(activation):
+        activation = keras.activations.serialize(activation)
     if activation not in _ACTIVATIONS:
         raise MismatchError(
             f"Expected a T5 with an activation of {_ACTIVATIONS}. Received: "
-            f"activation={activation!r}. Use a T5 1.0 or 1.1 preset."
+            f"activation={activation!r} in {source}. Use a T5 1.0 or 1.1 "
+            "preset."
         )
-    return T5Encoder(
-        vocabulary_size=backbone.vocabulary_size,
-        num_layers=backbone.num_layers,
-        num_heads=backbone.num_heads,
-        hidden_dim=backbone.hidden_dim,
-        intermediate_dim=backbone.intermediate_dim,
-        # `or`: KerasHub's default is None, the even share of the width.
-        key_value_dim=backbone.key_value_dim
-        or backbone.hidden_dim // backbone.num_heads,
-        dropout=backbone.dropout if dropout is None else dropout,
-        activation=activation,
-        use_gated_activation=backbone.use_gated_activation,
-        layer_norm_epsilon=backbone.layer_norm_epsilon,
-        dtype=dtype,
-    )
+    if key_value_dim is None:
+        sizes["key_value_dim"] = config["hidden_dim"] // config["num_heads"]
+    return {
+        **sizes,
+        "dropout": float(config["dropout"]),
+        "activation": activation,
+        "use_gated_activation": bool(config["use_gated_activation"]),
+        "layer_norm_epsilon": float(config["layer_norm_epsilon"]),
+    }
 
 
-def _pairs(
-    backbone: keras_hub.models.T5Backbone, encoder: T5Encoder
-) -> Iterator[tuple[keras.Variable, keras.Variable]]:
-    """Yield each weight of the backbone's encoder with its place in ours."""
-    yield (
-        backbone.token_embedding.embeddings,
-        encoder.token_embedding.embeddings,
-    )
-    sources = backbone.encoder_transformer_layers
-    yield (
-        sources[0].self_attention.relative_attention_bias,
-        encoder.position_bias.relative_attention_bias,
-    )
-    yield (
-        backbone.encoder_layer_norm.weight,
-        encoder.encoder_layer_norm.weight,
-    )
-    for source, target in zip(
-        sources, encoder.encoder_transformer_layers, strict=True
-    ):
-        for name in ("query", "key", "value", "output"):
-            projector = f"{name}_projector"
-            yield (
-                getattr(source.self_attention, projector).kernel,
-                getattr(target.self_attention, projector).kernel,
+def _load_folder(
+    directory: pathlib.Path, dtype: str | None, dropout: float | None
+) -> T5Encoder:
+    layout, arguments = _read_config(directory / _CONFIG)
+    weights = KerasHubWeights(directory)
+    sizes = {k: arguments[k] for k in EncoderSize.__dataclass_fields__}
+    names = layout.names(weights, EncoderSize(**sizes))
+    if names is None:
+        return _load_other_layout(
+            weights.path, layout, arguments, dtype, dropout
+        )
+    encoder = _new_encoder(arguments, dtype, dropout)
+    _assign(encoder, weights, names)
+    return encoder
+
+
+def _load_other_layout(
+    path: pathlib.Path,
+    layout: EncoderLayout,
+    arguments: dict[str, Any],
+    dtype: str | None,
+    dropout: float | None,
+) -> T5Encoder:
+    """Load a file of another version of Keras, which knows its names."""
+    made: Any
+    if layout.has_decoder:
+        options = {k: v for k, v in arguments.items() if k != "rematerialize"}
+        made = keras_hub.models.T5Backbone(**options, dtype="float32")
+    else:
+        made = T5Encoder(**arguments, dtype="float32")
+    try:
+        made.load_weights(path)
+    except (ValueError, KeyError) as error:
+        raise MismatchError(
+            f"Expected in {path} the weights of the model that {_CONFIG} "
+            f"describes. Received: {error} Use the config that belongs to the "
+            "weights."
+        ) from error
+    if layout.has_decoder:
+        values = _encoder_values(made)
+    else:
+        values = [variable.value for variable in encoder_variables(made)]
+    del made
+    return _with_values(str(path), arguments, values, dtype, dropout)
+
+
+def _new_encoder(
+    arguments: dict[str, Any], dtype: str | None, dropout: float | None
+) -> T5Encoder:
+    if dropout is not None:
+        arguments = {**arguments, "dropout": dropout}
+    return T5Encoder(**arguments, dtype=dtype)
+
+
+def _assign(
+    encoder: T5Encoder, weights: KerasHubWeights, names: list[str]
+) -> None:
+    for name, variable in zip(names, encoder_variables(encoder), strict=True):
+        assign_streamed(variable, functools.partial(weights.read_rows, name))
+
+
+def _with_values(
+    source: str,
+    arguments: dict[str, Any],
+    values: list[Any],
+    dtype: str | None,
+    dropout: float | None,
+) -> T5Encoder:
+    """Return an encoder that takes over tensors, in the order of its own."""
+    # A Keras model is full of cycles, so nothing goes before this.
+    gc.collect()
+    encoder = _new_encoder(arguments, dtype, dropout)
+    # From the end, so that what is taken over is released at once.
+    for variable in reversed(encoder_variables(encoder)):
+        # No copy: TensorFlow lets both variables hold the same buffer.
+        variable.assign(values.pop())
+        if not keras.ops.all(keras.ops.isfinite(variable)):
+            raise CorruptFileError(
+                f"Expected finite weights in {source}. Received: NaN or "
+                f"infinity in {variable.path}. Use another checkpoint."
             )
-        for name in ("self_attention_layer_norm", "layer_norm"):
-            yield getattr(source, name).weight, getattr(target, name).weight
-        names = ["input_projector", "output_projector"]
-        if target.use_gated_activation:
-            names.append("gate_projector")
-        for name in names:
-            yield getattr(source, name).kernel, getattr(target, name).kernel
+    return encoder
+
+
+def _encoder_values(backbone: keras_hub.models.T5Backbone) -> list[Any]:
+    """Return the tensors of an encoder, in the order of `encoder_variables`."""
+    layers = backbone.encoder_transformer_layers
+    variables = [
+        backbone.token_embedding.embeddings,
+        layers[0].self_attention.relative_attention_bias,
+    ]
+    for layer in layers:
+        attention = layer.self_attention
+        variables += [
+            layer.self_attention_layer_norm.weight,
+            attention.query_projector.kernel,
+            attention.key_projector.kernel,
+            attention.value_projector.kernel,
+            attention.output_projector.kernel,
+            layer.layer_norm.weight,
+            layer.input_projector.kernel,
+        ]
+        if backbone.use_gated_activation:
+            variables.append(layer.gate_projector.kernel)
+        variables.append(layer.output_projector.kernel)
+    variables.append(backbone.encoder_layer_norm.weight)
+    # Eager tensors share the buffers of the variables.
+    return [variable.value.read_value() for variable in variables]

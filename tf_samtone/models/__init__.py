@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from tf_samtone.models.model_sizes import find_model_size
     from tf_samtone.models.paper_defaults import PaperDefaults
     from tf_samtone.models.t5_encoder import T5Encoder
+    from tf_samtone.models.t5_text_embedder import T5TextEmbedder
+    from tf_samtone.models.t5_text_embedder_preprocessor import (
+        T5TextEmbedderPreprocessor,
+    )
     from tf_samtone.models.tower import Tower, projection_layer
 
 __all__ = [
@@ -29,6 +33,8 @@ __all__ = [
     "ModelSize",
     "PaperDefaults",
     "T5Encoder",
+    "T5TextEmbedder",
+    "T5TextEmbedderPreprocessor",
     "Tower",
     "build_towers",
     "find_model_size",
@@ -47,6 +53,8 @@ __getattr__, __dir__ = lazy_members(
         "ModelSize": "model_size",
         "PaperDefaults": "paper_defaults",
         "T5Encoder": "t5_encoder",
+        "T5TextEmbedder": "t5_text_embedder",
+        "T5TextEmbedderPreprocessor": "t5_text_embedder_preprocessor",
         "Tower": "tower",
         "build_towers": "architectures",
         "find_model_size": "model_sizes",
