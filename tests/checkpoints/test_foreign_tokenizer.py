@@ -4,7 +4,6 @@ import base64
 import json
 import pathlib
 
-import keras_hub
 import pytest
 import sentencepiece
 from sentencepiece import sentencepiece_model_pb2
@@ -30,15 +29,17 @@ def folder(tmp_path) -> pathlib.Path:
     return tmp_path
 
 
-def changed(**options) -> keras_hub.models.T5Tokenizer:
-    """Return a tokenizer with other options, named as `part__field`."""
-    model = sentencepiece_model_pb2.ModelProto.FromString(
+def vocabulary() -> sentencepiece_model_pb2.ModelProto:
+    return sentencepiece_model_pb2.ModelProto.FromString(
         VOCABULARY.read_bytes()
     )
-    for name, value in options.items():
-        part, field = name.split("__")
-        setattr(getattr(model, part), field, value)
-    return keras_hub.models.T5Tokenizer(proto=model.SerializeToString())
+
+
+class Proto:
+    """A vocabulary that the tokenizer's own class might refuse first."""
+
+    def __init__(self, model) -> None:
+        self.proto = model.SerializeToString()
 
 
 def test_the_vocabulary_is_written_as_it_is(folder):
@@ -74,9 +75,7 @@ def test_every_row_ends_with_the_end_token(folder):
 
 
 def test_the_normalizer_starts_with_the_map_of_the_vocabulary(folder):
-    model = sentencepiece_model_pb2.ModelProto.FromString(
-        VOCABULARY.read_bytes()
-    )
+    model = vocabulary()
 
     steps = read(folder / "tokenizer.json")["normalizer"]["normalizers"]
 
@@ -87,9 +86,10 @@ def test_the_normalizer_starts_with_the_map_of_the_vocabulary(folder):
 
 
 def test_a_vocabulary_without_map_has_no_such_step(tmp_path):
-    tokenizer = changed(normalizer_spec__precompiled_charsmap=b"")
+    model = vocabulary()
+    model.normalizer_spec.precompiled_charsmap = b""
 
-    write_foreign_tokenizer(tmp_path, tokenizer, 77)
+    write_foreign_tokenizer(tmp_path, Proto(model), 77)
 
     steps = read(tmp_path / "tokenizer.json")["normalizer"]["normalizers"]
     assert {step["type"] for step in steps} == {"Replace"}
@@ -110,48 +110,34 @@ def test_the_config_names_class_length_and_special_tokens(folder):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("trainer_spec__byte_fallback", True),
-        ("trainer_spec__model_type", 2),
-        ("trainer_spec__treat_whitespace_as_suffix", True),
-        ("normalizer_spec__add_dummy_prefix", False),
-        ("normalizer_spec__remove_extra_whitespaces", False),
-        ("normalizer_spec__escape_whitespaces", False),
+        ("trainer_spec.byte_fallback", True),
+        ("trainer_spec.model_type", 2),
+        ("trainer_spec.treat_whitespace_as_suffix", True),
+        ("normalizer_spec.add_dummy_prefix", False),
+        ("normalizer_spec.remove_extra_whitespaces", False),
+        ("normalizer_spec.escape_whitespaces", False),
     ],
 )
 def test_an_option_that_t5_does_not_have_there_is_refused(name, value):
-    text = name.replace("__", ".")
-    model = sentencepiece_model_pb2.ModelProto.FromString(
-        VOCABULARY.read_bytes()
-    )
-    part, field = name.split("__")
+    model = vocabulary()
+    part, field = name.split(".")
     setattr(getattr(model, part), field, value)
 
-    with pytest.raises(InvalidInputError, match=f"{text}={value!r}"):
-        check_foreign_tokenizer(_Proto(model))
+    with pytest.raises(InvalidInputError, match=f"{name}={value!r}"):
+        check_foreign_tokenizer(Proto(model))
 
 
 def test_other_special_pieces_are_refused():
-    model = sentencepiece_model_pb2.ModelProto.FromString(
-        VOCABULARY.read_bytes()
-    )
+    model = vocabulary()
     model.pieces[1].piece = "[SEP]"
 
     with pytest.raises(InvalidInputError, match=r"first pieces.*\[SEP\]"):
-        check_foreign_tokenizer(_Proto(model))
+        check_foreign_tokenizer(Proto(model))
 
 
 def test_unused_pieces_are_refused():
-    model = sentencepiece_model_pb2.ModelProto.FromString(
-        VOCABULARY.read_bytes()
-    )
+    model = vocabulary()
     model.pieces[5].type = 5
 
     with pytest.raises(InvalidInputError, match="unused pieces"):
-        check_foreign_tokenizer(_Proto(model))
-
-
-class _Proto:
-    """A vocabulary that the tokenizer's own class might refuse first."""
-
-    def __init__(self, model) -> None:
-        self.proto = model.SerializeToString()
+        check_foreign_tokenizer(Proto(model))

@@ -62,11 +62,9 @@ def header(text: str) -> list[str]:
 
 
 def section(text: str, name: str) -> str:
-    return re.split(r"^## ", text, flags=re.MULTILINE)[
-        [part.splitlines()[0] for part in re.split(r"(?m)^## ", text)].index(
-            name
-        )
-    ]
+    """Return what stands under a heading."""
+    parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))[name]
 
 
 def rows(text: str) -> dict[str, list[str]]:
@@ -98,16 +96,7 @@ def test_the_header_has_what_is_known(model, run):
 
     text = card.render(model, "hugging_face")
 
-    assert header(text)[-9:] == [
-        "language: en",
-        "license: apache-2.0",
-        "base_model: t5_small",
-        "datasets:",
-        "- medquad",
-        "metrics:",
-        '- "P@1"',
-        '- "MRR@10"',
-    ][-9:] or header(text)[-8:] == [
+    assert header(text)[-8:] == [
         "language: en",
         "license: apache-2.0",
         "base_model: t5_small",
@@ -196,12 +185,8 @@ def test_every_split_has_a_table_of_the_recorded_figures(model, run):
 
     evaluation = section(text, "Evaluation")
     _, dev, test = evaluation.split("### ")
-    assert rows(dev) == {
-        "": ["P@1", "MRR@10"],
-        "---": ["---", "---"],
-        "bm25": ["0.2500", "0.4000"],
-        "samtone": ["0.5000", "0.6250"],
-    } or rows(dev)["samtone"] == ["0.5000", "0.6250"]
+    assert "| P@1 | MRR@10 |" in dev
+    assert rows(dev)["samtone"] == ["0.5000", "0.6250"]
     assert rows(test)["bm25"] == ["0.2600", "0.4100"]
     assert "The row `samtone` is this model" in evaluation
     recorded = {
