@@ -83,6 +83,35 @@ def test_without_a_length_texts_are_cut_at_512(folder, length):
     assert model.query_preprocessor.sequence_length == 512
 
 
+@pytest.mark.parametrize(
+    ("bert", "tokenizer", "lengths"),
+    [
+        ({"max_seq_length": 7}, 9, (7, 7)),
+        ({"max_seq_length": None}, 9, (9, 9)),
+        ({"tokenizer_args": {"model_max_length": 5}}, 9, (5, 5)),
+        ({"processor_kwargs": {"model_max_length": 5}}, 9, (5, 5)),
+        ({"query_length": 3, "document_length": 4}, 9, (3, 4)),
+        ({"query_length": 3, "max_seq_length": None}, 9, (3, 9)),
+    ],
+)
+def test_the_length_that_comes_first_in_sentence_transformers_counts(
+    make_folder, bert, tokenizer, lengths
+):
+    folder = make_folder(max_seq_length=8)
+    change(folder / "sentence_bert_config.json", **bert)
+    change(folder / "tokenizer_config.json", model_max_length=tokenizer)
+    model = DualEncoder.from_preset(folder)
+    sides = (model.query_preprocessor, model.document_preprocessor)
+    assert tuple(side.sequence_length for side in sides) == lengths
+
+
+@pytest.mark.parametrize("length", [0, -1, "512", True, 1.5], ids=repr)
+def test_a_length_that_is_none_is_refused(folder, length):
+    change(folder / "sentence_bert_config.json", max_seq_length=length)
+    with pytest.raises(CorruptFileError, match="max_seq_length"):
+        DualEncoder.from_preset(folder)
+
+
 def test_lengths_and_prefixes_can_be_chosen(make_folder):
     folder = make_folder(prompts={"query": "ask: ", "document": "read: "})
     model = DualEncoder.from_preset(folder, query_length=9, query_prefix="")
@@ -95,12 +124,11 @@ def test_lengths_and_prefixes_can_be_chosen(make_folder):
     ("prompts", "default", "prefixes"),
     [
         ({"query": "q: ", "document": "d: "}, None, ("q: ", "d: ")),
-        ({"query": "q: ", "passage": "p: "}, None, ("q: ", "p: ")),
-        ({"corpus": "c: ", "passage": "p: "}, None, ("", "p: ")),
-        ({"corpus": "c: "}, None, ("", "c: ")),
-        ({"sts": "s: "}, "sts", ("s: ", "s: ")),
-        ({"sts": "s: "}, None, ("", "")),
-        ({"sts": "s: ", "query": ""}, "sts", ("", "s: ")),
+        ({"query": "q: ", "document": None}, None, ("q: ", "")),
+        # A folder without "document" gets an empty one, before these come.
+        ({"query": "q: ", "passage": "p: "}, None, ("q: ", "")),
+        ({"corpus": "c: "}, None, ("", "")),
+        ({"sts": "s: "}, "sts", ("", "")),
         ({}, None, ("", "")),
     ],
 )
@@ -115,6 +143,19 @@ def test_prompts_are_those_of_encode_query_and_encode_document(
     model = DualEncoder.from_preset(folder)
     sides = (model.query_preprocessor, model.document_preprocessor)
     assert tuple(side.prefix for side in sides) == prefixes
+
+
+@pytest.mark.parametrize("prompts", [["a"], {"query": 1}], ids=repr)
+def test_malformed_prompts_are_refused(folder, prompts):
+    change(folder / "config_sentence_transformers.json", prompts=prompts)
+    with pytest.raises(CorruptFileError, match="names to texts"):
+        DualEncoder.from_preset(folder)
+
+
+def test_cut_embeddings_are_refused(folder):
+    change(folder / "config_sentence_transformers.json", truncate_dim=4)
+    with pytest.raises(MismatchError, match="truncate_dim=4"):
+        DualEncoder.from_preset(folder)
 
 
 def test_the_dense_module_fixes_the_width(folder):
@@ -184,7 +225,38 @@ def test_other_routes_are_refused(make_folder):
         DualEncoder.from_preset(folder)
 
 
-@pytest.mark.parametrize("path", ["../other", "/etc", "a/../../b"])
+def test_routes_by_modality_are_refused(make_folder):
+    folder = make_folder(document_seed=5)
+    mappings = {"('query', 'text')": "document"}
+    change(
+        folder / "router_config.json",
+        parameters={"default_route": None, "route_mappings": mappings},
+    )
+    with pytest.raises(MismatchError, match="route_mappings="):
+        DualEncoder.from_preset(folder)
+
+
+def test_equal_routes_are_one_tower(make_folder):
+    folder = make_folder(dense="bare", document_seed=5)
+    path = folder / "router_config.json"
+    routes = json.loads(path.read_text())["structure"]
+    change(path, structure=dict.fromkeys(routes, routes["query"]))
+    model = DualEncoder.from_preset(folder)
+    assert model.architecture == "sde"
+    np.testing.assert_array_equal(
+        model.encode_queries(["a cat"]), model.encode_documents(["a cat"])
+    )
+
+
+def test_a_link_out_of_the_folder_is_refused(folder, tmp_path):
+    other = tmp_path / "other"
+    shutil.move(folder / "2_Dense", other)
+    (folder / "2_Dense").symlink_to(other)
+    with pytest.raises(CorruptFileError, match="Expected paths below"):
+        DualEncoder.from_preset(folder)
+
+
+@pytest.mark.parametrize("path", ["../other", "/etc", "a/../../b", "a\0b"])
 def test_a_module_outside_of_the_folder_is_refused(folder, path):
     modules(folder, lambda m: [{**m[0], "path": path}, *m[1:]])
     with pytest.raises(CorruptFileError, match="Expected paths below"):
@@ -243,9 +315,57 @@ def test_another_activation_is_refused(make_folder):
         DualEncoder.from_preset(folder)
 
 
-def test_lowercasing_is_refused(folder):
-    change(folder / "sentence_bert_config.json", do_lower_case=True)
-    with pytest.raises(MismatchError, match="do_lower_case"):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"use_residual": True},
+        {"module_input_name": "token_embeddings"},
+        {"module_output_name": "token_embeddings"},
+        {"activation_function": "mine.torch.nn.Tanh"},
+        {"activation_function": None},
+    ],
+    ids=str,
+)
+def test_another_dense_module_is_refused(folder, changes):
+    change(folder / "2_Dense" / "config.json", **changes)
+    with pytest.raises(MismatchError, match=next(iter(changes))):
+        DualEncoder.from_preset(folder)
+
+
+def test_a_dense_module_has_a_bias_and_tanh_unless_it_says_otherwise(
+    make_folder,
+):
+    folder = make_folder(dense="bias", activation=TANH)
+    path = folder / "2_Dense" / "config.json"
+    sizes = ("in_features", "out_features")
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps({name: config[name] for name in sizes}))
+    projection = DualEncoder.from_preset(folder).query_tower.projection
+    assert projection.use_bias
+    assert projection.get_config()["activation"] == "tanh"
+
+
+def test_a_normalize_module_of_tokens_is_refused(folder):
+    path = folder / "3_Normalize" / "config.json"
+    change(path, module_input_name="token_embeddings")
+    with pytest.raises(MismatchError, match="module_input_name="):
+        DualEncoder.from_preset(folder)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"do_lower_case": True},
+        {"query_expansion": {"strategy": "fixed", "length": 32}},
+        {"module_output_name": "other"},
+        {"transformer_task": "fill-mask"},
+        {"processing_kwargs": {"text": {"padding": "max_length"}}},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_another_treatment_of_texts_is_refused(folder, changes):
+    change(folder / "sentence_bert_config.json", **changes)
+    with pytest.raises(MismatchError, match=next(iter(changes))):
         DualEncoder.from_preset(folder)
 
 

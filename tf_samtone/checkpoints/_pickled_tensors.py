@@ -1,7 +1,9 @@
 """Tensors of pickled files that the user has named."""
 
 import pathlib
+import zipfile
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ class PickledTensors:
     """The tensors of files that `torch.save` wrote.
 
     torch unpickles tensors and plain containers only (`weights_only`), and
-    maps the files into memory.
+    maps the files into memory; those of torch before 1.6 it has to read whole.
 
     Args:
         paths: the files.
@@ -24,14 +26,22 @@ class PickledTensors:
         dtypes: dict of tensor name to its type, as safetensors calls it.
 
     Raises:
-        CorruptFileError: if a file holds anything but named tensors.
+        CorruptFileError: if a file holds anything but named tensors, or two
+            files hold the same one.
         MissingDependencyError: if torch is not installed.
     """
 
     def __init__(self, paths: Sequence[pathlib.Path]) -> None:
-        self._tensors = {}
+        self._tensors: dict[str, Any] = {}
         for path in paths:
-            self._tensors.update(_load(path))
+            values = _load(path)
+            twice = sorted(values.keys() & self._tensors.keys())
+            if twice:
+                raise CorruptFileError(
+                    f"Expected each tensor in one of {paths}. Received: "
+                    f"{twice[0]} in {path} too. Name the files of one model."
+                )
+            self._tensors |= values
         self.shapes = {
             name: tuple(tensor.shape) for name, tensor in self._tensors.items()
         }
@@ -52,10 +62,12 @@ class PickledTensors:
         Returns:
             float32 array.
         """
-        return np.asarray(self._tensors[name][start:stop].float().numpy())
+        rows = self._tensors[name][start:stop]
+        # A parameter would not go without `detach`.
+        return np.asarray(rows.detach().float().numpy())
 
 
-def _load(path: pathlib.Path) -> dict:
+def _load(path: pathlib.Path) -> dict[str, Any]:
     try:
         import torch
     except ImportError as error:
@@ -65,7 +77,12 @@ def _load(path: pathlib.Path) -> dict:
         ) from error
     try:
         values = torch.load(
-            path, map_location="cpu", mmap=True, weights_only=True
+            path,
+            map_location="cpu",
+            # Files of torch before 1.6 are no archives, which alone can be
+            # mapped.
+            mmap=zipfile.is_zipfile(path),
+            weights_only=True,
         )
     # What a broken or hostile pickle raises is not documented.
     except Exception as error:
@@ -73,11 +90,27 @@ def _load(path: pathlib.Path) -> dict:
             f"Expected tensors alone in {path}. Received: {error}. Save the "
             "model as safetensors instead."
         ) from error
-    if not isinstance(values, dict) or not all(
-        isinstance(value, torch.Tensor) for value in values.values()
-    ):
+    if not isinstance(values, dict):
         raise CorruptFileError(
             f"Expected a dict of tensors in {path}. Received: "
             f"{type(values).__name__}. Save the model as safetensors instead."
         )
-    return values
+    for name, value in values.items():
+        is_plain = (
+            isinstance(name, str)
+            and isinstance(value, torch.Tensor)
+            and value.layout == torch.strided
+            and value.device.type == "cpu"
+        )
+        if not is_plain:
+            raise CorruptFileError(
+                f"Expected dense tensors with names in {path}. Received: "
+                f"{name!r}, {_kind(value)}. Save the model as safetensors "
+                "instead."
+            )
+    return dict(values)
+
+
+def _kind(value: Any) -> str:
+    parts = [getattr(value, name, "") for name in ("layout", "device")]
+    return " ".join([type(value).__name__, *map(str, parts)]).strip()

@@ -7,7 +7,8 @@ from typing import Any
 
 import keras
 
-from tf_samtone.checkpoints._assign import assign_streamed
+from tf_samtone.checkpoints._assign import assign_streamed, check_equal
+from tf_samtone.checkpoints._keras_hub_config import read_keras_hub_config
 from tf_samtone.checkpoints._keras_hub_weights import KerasHubWeights
 from tf_samtone.checkpoints.keras_hub_folder import (
     SIDES,
@@ -16,9 +17,7 @@ from tf_samtone.checkpoints.keras_hub_folder import (
 )
 from tf_samtone.checkpoints.keras_hub_t5 import (
     assign_keras_hub_t5,
-    check_equal,
     load_keras_hub_t5,
-    read_keras_hub_config,
 )
 from tf_samtone.errors import MismatchError
 from tf_samtone.models.architectures import check_architecture

@@ -4,19 +4,23 @@ import functools
 import gc
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import keras_hub
-import numpy as np
-import tensorflow as tf
 
-from tf_samtone.checkpoints._assign import assign_streamed
+from tf_samtone.checkpoints._assign import assign_streamed, check_equal
 from tf_samtone.checkpoints._encoder_tensors import encoder_variables
-from tf_samtone.checkpoints._json_file import read_json_object
+from tf_samtone.checkpoints._keras_hub_config import (
+    DEFAULTS,
+    KERAS_HUB_CONFIG,
+    SIZES,
+    encoder_arguments,
+    other_model_error,
+    read_layout_and_config,
+)
 from tf_samtone.checkpoints._keras_hub_layout import (
-    BACKBONE_LAYOUT,
     ENCODER_LAYOUT,
     EncoderLayout,
 )
@@ -29,32 +33,7 @@ from tf_samtone.errors import (
 from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.models.t5_encoder import T5Encoder
 
-_CONFIG = "config.json"
-_ROWS = 2048
-_LAYOUTS = {
-    "keras_hub>T5Backbone": BACKBONE_LAYOUT,
-    # From before KerasNLP was renamed.
-    "keras_nlp>T5Backbone": BACKBONE_LAYOUT,
-    "tf_samtone>T5Encoder": ENCODER_LAYOUT,
-}
-# KerasHub's presets of T5 1.1 say "gelu", which is the exact form there. The
-# weights were trained with the tanh approximation, T5Encoder's "gelu".
-_ACTIVATIONS = ("gelu", "relu")
-_SIZES = (
-    "vocabulary_size",
-    "num_layers",
-    "num_heads",
-    "hidden_dim",
-    "intermediate_dim",
-)
-# What a T5Backbone is if its config does not say.
-_DEFAULTS = {
-    "key_value_dim": None,
-    "dropout": 0.1,
-    "activation": "relu",
-    "use_gated_activation": True,
-    "layer_norm_epsilon": 1e-6,
-}
+__all__ = ["assign_keras_hub_t5", "load_keras_hub_t5"]
 
 
 def load_keras_hub_t5(
@@ -102,11 +81,10 @@ def load_keras_hub_t5(
         )
     backbone = keras_hub.models.Backbone.from_preset(preset, dtype="float32")
     if not isinstance(backbone, keras_hub.models.T5Backbone):
-        raise _other_model(preset, type(backbone).__name__)
-    arguments = _encoder_arguments(
-        preset,
-        {name: getattr(backbone, name) for name in (*_SIZES, *_DEFAULTS)},
-    )
+        raise other_model_error(preset, type(backbone).__name__)
+    config = {name: getattr(backbone, name) for name in (*SIZES, *DEFAULTS)}
+    config["activation"] = keras.activations.serialize(backbone.activation)
+    arguments = encoder_arguments(preset, config)
     values = _encoder_values(backbone)
     # Before the encoder is made: its decoder is of no use any more.
     del backbone
@@ -149,118 +127,10 @@ def assign_keras_hub_t5(
             assign_streamed(variable, read_rows)
 
 
-def check_equal(
-    variable: keras.Variable,
-    read_rows: Callable[[int, int], np.ndarray],
-    source: pathlib.Path,
-) -> None:
-    """Raise `MismatchError` unless a variable has the values of a file.
-
-    Args:
-        variable: Keras variable.
-        read_rows: from (start, stop) to float32 rows of the stored tensor.
-        source: the file, for the message.
-    """
-    count = variable.shape[0]
-    for start in range(0, count, _ROWS):
-        stop = min(start + _ROWS, count)
-        stored = tf.cast(read_rows(start, stop), variable.dtype)
-        if not tf.reduce_all(variable.value[start:stop] == stored):
-            raise MismatchError(
-                f"Expected {variable.path} in {source} to have the values of "
-                "the other tower, which shares it. Received: others. Use "
-                "folders that were saved together."
-            )
-
-
-def read_keras_hub_config(
-    directory: str | os.PathLike[str],
-) -> dict[str, Any]:
-    """Read the `T5Encoder` arguments out of a KerasHub preset.
-
-    The config is read as JSON; nothing in it is imported or called.
-
-    Args:
-        directory: folder with `config.json`.
-
-    Returns:
-        dict of constructor arguments.
-
-    Raises:
-        CorruptFileError: if `config.json` is missing, malformed or lacks a
-            size.
-        MismatchError: if it describes a model that `T5Encoder` is not.
-    """
-    return _read_config(pathlib.Path(directory, _CONFIG))[1]
-
-
-def _read_config(path: pathlib.Path) -> tuple[EncoderLayout, dict[str, Any]]:
-    serialized = read_json_object(path)
-    name = str(serialized.get("registered_name"))
-    if name not in _LAYOUTS:
-        raise _other_model(str(path.parent), name.rpartition(">")[2])
-    config = serialized.get("config")
-    if not isinstance(config, dict):
-        raise CorruptFileError(
-            f"Expected an object `config` in {path}. Received: "
-            f"config={config!r}. Get the file again."
-        )
-    arguments = _encoder_arguments(str(path), {**_DEFAULTS, **config})
-    if config.get("rematerialize") is True:
-        arguments["rematerialize"] = True
-    return _LAYOUTS[name], arguments
-
-
-def _other_model(preset: str, name: str) -> MismatchError:
-    return MismatchError(
-        f"Expected a preset of a `T5Backbone`. Received: preset={preset!r} of "
-        f"a `{name}`. Use a T5 preset."
-    )
-
-
-def _encoder_arguments(source: str, config: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a `T5Encoder` out of those of a backbone."""
-    sizes = {name: config.get(name) for name in _SIZES}
-    # KerasHub's default is None, the even share of the width.
-    key_value_dim = config["key_value_dim"]
-    if key_value_dim is not None:
-        sizes["key_value_dim"] = key_value_dim
-    for name, value in sizes.items():
-        if type(value) is not int or value < 1:
-            raise CorruptFileError(
-                f"Expected `{name}`, an integer > 0, in {source}. Received: "
-                f"{name}={value!r}. Get the file again."
-            )
-    for name in ("dropout", "layer_norm_epsilon"):
-        if not isinstance(config[name], int | float):
-            raise CorruptFileError(
-                f"Expected `{name}`, a number, in {source}. Received: "
-                f"{name}={config[name]!r}. Get the file again."
-            )
-    activation = config["activation"]
-    if callable(activation):
-        activation = keras.activations.serialize(activation)
-    if activation not in _ACTIVATIONS:
-        raise MismatchError(
-            f"Expected a T5 with an activation of {_ACTIVATIONS}. Received: "
-            f"activation={activation!r} in {source}. Use a T5 1.0 or 1.1 "
-            "preset."
-        )
-    if key_value_dim is None:
-        sizes["key_value_dim"] = config["hidden_dim"] // config["num_heads"]
-    return {
-        **sizes,
-        "dropout": float(config["dropout"]),
-        "activation": activation,
-        "use_gated_activation": bool(config["use_gated_activation"]),
-        "layer_norm_epsilon": float(config["layer_norm_epsilon"]),
-    }
-
-
 def _load_folder(
     directory: pathlib.Path, dtype: str | None, dropout: float | None
 ) -> T5Encoder:
-    layout, arguments = _read_config(directory / _CONFIG)
+    layout, arguments = read_layout_and_config(directory / KERAS_HUB_CONFIG)
     weights = KerasHubWeights(directory)
     sizes = {k: arguments[k] for k in EncoderSize.__dataclass_fields__}
     names = layout.names(weights, EncoderSize(**sizes))
@@ -291,9 +161,9 @@ def _load_other_layout(
         made.load_weights(path)
     except (ValueError, KeyError) as error:
         raise MismatchError(
-            f"Expected in {path} the weights of the model that {_CONFIG} "
-            f"describes. Received: {error} Use the config that belongs to the "
-            "weights."
+            f"Expected in {path} the weights of the model that "
+            f"{KERAS_HUB_CONFIG} describes. Received: {error} Use the config "
+            "that belongs to the weights."
         ) from error
     if layout.has_decoder:
         values = _encoder_values(made)

@@ -10,14 +10,13 @@ import keras
 import numpy as np
 
 from tf_samtone.checkpoints._assign import assign_streamed
-from tf_samtone.checkpoints._json_file import read_json_object
 from tf_samtone.checkpoints._sbert_modules import (
-    SbertDense,
     SbertTower,
     is_sentence_transformers_folder,
     read_towers,
 )
-from tf_samtone.checkpoints._sbert_texts import read_max_length, read_prefixes
+from tf_samtone.checkpoints._sbert_settings import SbertDense, read_optional
+from tf_samtone.checkpoints._sbert_texts import read_lengths, read_prefixes
 from tf_samtone.checkpoints._tensor_folder import TensorFolder
 from tf_samtone.checkpoints.hugging_face_t5 import (
     assign_hugging_face_t5,
@@ -79,7 +78,8 @@ def load_sentence_transformers(
     """
     root = pathlib.Path(directory)
     options = options or LoadOptions()
-    towers, shares_dense = read_towers(root)
+    towers = read_towers(root)
+    own = read_optional(root / OWN_FILE)
     sizes = [_read_size(tower) for tower in towers]
     stored = {
         "projection_dim": towers[0].dense.out_features if towers[0].dense else 0
@@ -89,9 +89,10 @@ def load_sentence_transformers(
     check_vocabulary(tokenizer, sizes[0])
     resolved = options.resolved(
         **stored,
-        **_read_texts(root, towers),
+        **read_prefixes(root, towers),
+        **(read_lengths(towers) | _own_lengths(own)),
         normalize=towers[0].normalize,
-        architecture=_stored_architecture(root, towers, shares_dense, options),
+        architecture=_stored_architecture(root, towers, own, options),
     )
     if len(towers) == 2:
         _check_alike(root, towers, sizes, tokenizer)
@@ -127,34 +128,23 @@ def _read_size(tower: SbertTower) -> EncoderSize:
     return size
 
 
-def _read_texts(root: pathlib.Path, towers: list[SbertTower]) -> dict[str, Any]:
-    """Return lengths and prefixes of both sides."""
-    lengths = [read_max_length(tower.folder) for tower in towers]
-    texts: dict[str, Any] = {
-        "query_length": lengths[0],
-        "document_length": lengths[-1],
-        **read_prefixes(root, towers),
-    }
-    own = root / OWN_FILE
-    if own.is_file():
-        values = read_json_object(own)
-        names = ("query_length", "document_length")
-        texts |= {name: values[name] for name in names if name in values}
-    return texts
+def _own_lengths(own: dict[str, Any]) -> dict[str, Any]:
+    """Return the lengths of both sides, of which the format has but one."""
+    names = ("query_length", "document_length")
+    return {name: own[name] for name in names if name in own}
 
 
 def _stored_architecture(
     root: pathlib.Path,
     towers: list[SbertTower],
-    shares_dense: bool,
+    own: dict[str, Any],
     options: LoadOptions,
 ) -> str | None:
     if len(towers) == 1:
         return None
-    architecture = "ade-spl" if shares_dense else "ade"
-    own = root / OWN_FILE
-    if own.is_file():
-        architecture = read_json_object(own).get("architecture", architecture)
+    # One folder that both have is behind the Router.
+    shares_dense = towers[0].dense and towers[0].dense == towers[1].dense
+    architecture = own.get("architecture", "ade-spl" if shares_dense else "ade")
     options.refuse_others(root, architecture=architecture)
     return architecture
 
