@@ -8,6 +8,7 @@ from tf_samtone._lazy import lazy_members
 # should answer --help before TensorFlow has loaded.
 if TYPE_CHECKING:
     from tf_samtone.trainers.collapse_guard import CollapseGuard
+    from tf_samtone.trainers.paper_recipe import paper_recipe
     from tf_samtone.trainers.progress_lines import ProgressLines
     from tf_samtone.trainers.recipe import (
         DataRecipe,
@@ -33,6 +34,7 @@ __all__ = [
     "Recipe",
     "StageRecipe",
     "TrainingRecipe",
+    "paper_recipe",
     "read_recipe",
     "train",
 ]
@@ -50,6 +52,7 @@ __getattr__, __dir__ = lazy_members(
         "Recipe": "recipe",
         "StageRecipe": "recipe",
         "TrainingRecipe": "recipe",
+        "paper_recipe": "paper_recipe",
         "read_recipe": "recipe_file",
         "train": "training",
     },

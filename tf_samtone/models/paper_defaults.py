@@ -14,6 +14,7 @@ class PaperDefaults:
         document_length: int. Tokens of a document.
         batch_size: int. Pairs.
         stages: dict of stage to steps, in order.
+        loss: str. Name of the loss in a recipe.
         learning_rate: float. Peak of Adafactor's, which falls to 0 in a
             straight line over each stage.
         temperature: float.
@@ -25,6 +26,7 @@ class PaperDefaults:
     document_length: int
     batch_size: int
     stages: dict[str, int]
+    loss: str
     learning_rate: float = 1e-3
     temperature: float = 0.01
     lengths_from: str
@@ -36,6 +38,7 @@ SAMTONE = PaperDefaults(
     document_length=256,
     batch_size=512,
     stages={"fine-tuning": 20_000},
+    loss="samtone",
     lengths_from=(
         "t5x_retrieval's recipe for MS MARCO; the paper states no lengths"
     ),
@@ -46,6 +49,7 @@ GTR = PaperDefaults(
     document_length=512,
     batch_size=2048,
     stages={"pre-training": 800_000, "fine-tuning": 20_000},
+    loss="in_batch_softmax",
     lengths_from=(
         "the paper's evaluation on BEIR; it states no lengths for training"
     ),
