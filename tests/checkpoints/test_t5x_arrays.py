@@ -69,6 +69,12 @@ def chunk(folder: pathlib.Path, key: str) -> pathlib.Path:
     return folder / f"target.{OUTPUT}" / key
 
 
+def option_names(options) -> str:
+    """Name a case without the address of a function in it."""
+    values = [getattr(v, "__name__", str(v)) for v in options.values()]
+    return "-".join(values) or "default"
+
+
 @pytest.mark.parametrize(
     "options",
     [
@@ -85,7 +91,7 @@ def chunk(folder: pathlib.Path, key: str) -> pathlib.Path:
         {"dtype": "bfloat16", "version": 2},
         {"dtype": "float16", "is_inline": everything_inline},
     ],
-    ids=lambda options: "-".join(map(str, options.values())) or "default",
+    ids=option_names,
 )
 def test_every_form_of_storage_gives_the_same_float32_values(
     tmp_path, weights, options

@@ -7,16 +7,16 @@ from tf_samtone._lazy import lazy_members
 # Imported when first used: folders are also inspected by programs that have
 # no need of TensorFlow.
 if TYPE_CHECKING:
+    from tf_samtone.checkpoints._hugging_face_config import (
+        is_hugging_face_folder,
+        read_hugging_face_config,
+    )
     from tf_samtone.checkpoints._sbert_modules import (
         is_sentence_transformers_folder,
     )
     from tf_samtone.checkpoints._t5x_arrays import is_t5x_checkpoint
     from tf_samtone.checkpoints.dual_encoder_preset import load_dual_encoder
-    from tf_samtone.checkpoints.hugging_face_t5 import (
-        is_hugging_face_folder,
-        load_hugging_face_t5,
-        read_hugging_face_config,
-    )
+    from tf_samtone.checkpoints.hugging_face_t5 import load_hugging_face_t5
     from tf_samtone.checkpoints.keras_hub_folder import (
         is_our_keras_hub_preset,
     )
@@ -62,7 +62,7 @@ __getattr__, __dir__ = lazy_members(
     __name__,
     {
         "ModelCard": "model_card",
-        "is_hugging_face_folder": "hugging_face_t5",
+        "is_hugging_face_folder": "_hugging_face_config",
         "is_our_keras_hub_preset": "keras_hub_folder",
         "is_sentence_transformers_folder": "_sbert_modules",
         "is_t5x_checkpoint": "_t5x_arrays",
@@ -73,7 +73,7 @@ __getattr__, __dir__ = lazy_members(
         "load_sentence_transformers": "sentence_transformers",
         "load_t5x": "t5x",
         "load_t5x_encoder": "t5x",
-        "read_hugging_face_config": "hugging_face_t5",
+        "read_hugging_face_config": "_hugging_face_config",
         "save_hugging_face_t5": "save_hugging_face_t5",
         "save_keras_hub_preset": "save_keras_hub_preset",
         "save_sentence_transformers": "save_sentence_transformers",

@@ -13,18 +13,18 @@ from tf_samtone.checkpoints._foreign_tokenizer import (
     check_foreign_tokenizer,
     write_foreign_tokenizer,
 )
+from tf_samtone.checkpoints._hugging_face_config import (
+    CONFIG_FILE,
+    FEED_FORWARD,
+    POSITION_BIAS,
+    SIZES,
+)
 from tf_samtone.checkpoints._json_file import write_json
 from tf_samtone.checkpoints._tensor_files import (
     MAX_SHARD_BYTES,
     StoredTensor,
     write_tensor_folder,
     write_tensors,
-)
-from tf_samtone.checkpoints.hugging_face_t5 import (
-    CONFIG_FILE,
-    FEED_FORWARD,
-    POSITION_BIAS,
-    SIZES,
 )
 from tf_samtone.errors import InvalidInputError
 from tf_samtone.models.check_finite import check_finite

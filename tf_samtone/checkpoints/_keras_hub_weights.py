@@ -10,6 +10,9 @@ import numpy as np
 from tf_samtone.checkpoints._json_file import read_json_object
 from tf_samtone.errors import CorruptFileError, InvalidInputError
 
+# What h5py raises about damaged files, beside its own OSError.
+_BROKEN = (OSError, KeyError, RuntimeError, TypeError, ValueError)
+
 
 class KerasHubWeights:
     """The weights of a KerasHub preset, in one HDF5 file or in shards.
@@ -25,8 +28,11 @@ class KerasHubWeights:
 
     Attributes:
         path: the weights file, or the index of the shards.
+        files: list of the files that hold the tensors.
         shapes: dict of the path of a tensor inside the file, such as
             `"layers/dense/vars/0"`, to its shape.
+        dtypes: dict of that path to `"float32"`, `"bfloat16"` or another
+            type of NumPy.
 
     Raises:
         CorruptFileError: if a file is missing, truncated or not HDF5, or if
@@ -38,28 +44,37 @@ class KerasHubWeights:
     ) -> None:
         folder = pathlib.Path(directory)
         self.path = folder / f"{stem}.weights.h5"
-        files = [self.path]
+        self.files = [self.path]
         if not self.path.is_file():
             self.path = folder / f"{stem}.weights.json"
-            files = _shards(folder, self.path)
+            self.files = _shards(folder, self.path)
         self.shapes: dict[str, tuple[int, ...]] = {}
         self._files: dict[str, pathlib.Path] = {}
-        self._types: dict[str, str] = {}
-        for file in files:
+        self.dtypes: dict[str, str] = {}
+        for file in self.files:
             self._read_header(file)
 
     def _read_header(self, path: pathlib.Path) -> None:
-        with _opened(path) as file:
-            for name, dataset in _datasets(file):
-                if name in self._files:
-                    raise CorruptFileError(
-                        f"Expected {name} in one shard. Received: it in "
-                        f"{self._files[name].name} and in {path.name} of "
-                        f"{path.parent}. Get the folder again."
-                    )
-                self._files[name] = path
-                self.shapes[name] = tuple(dataset.shape)
-                self._types[name] = _type_of(dataset)
+        for name, shape, kind in _header(path):
+            if name in self._files:
+                raise CorruptFileError(
+                    f"Expected {name} in one shard. Received: it in "
+                    f"{self._files[name].name} and in {path.name} of "
+                    f"{path.parent}. Get the folder again."
+                )
+            self._files[name] = path
+            self.shapes[name] = shape
+            self.dtypes[name] = kind
+
+    def check_float(self, name: str) -> None:
+        """Raise `InvalidInputError` unless a tensor is of a float type."""
+        kind = self.dtypes[name]
+        if kind not in ("bfloat16", "float16", "float32", "float64"):
+            raise InvalidInputError(
+                f"Expected a float tensor. Received: {name} of type {kind} in "
+                f"{self._files[name]}. Save the weights as float32; quantised "
+                "weights cannot be read."
+            )
 
     def read_rows(self, name: str, start: int, stop: int) -> np.ndarray:
         """Return a part of one tensor as float32.
@@ -77,22 +92,16 @@ class KerasHubWeights:
             InvalidInputError: if it is not of a float type.
         """
         path = self._files[name]
-        kind = self._types[name]
-        if kind not in ("bfloat16", "float16", "float32", "float64"):
-            raise InvalidInputError(
-                f"Expected a float tensor. Received: {name} of type {kind} in "
-                f"{path}. Save the weights as float32; quantised weights "
-                "cannot be read."
-            )
+        self.check_float(name)
         try:
             with _opened(path) as file:
                 rows = file[name][start:stop]
-        except (OSError, KeyError, RuntimeError) as error:
+        except _BROKEN as error:
             raise CorruptFileError(
                 f"Expected {name} in {path}. Received: {error!r}. Get the "
                 "file again."
             ) from error
-        if kind == "bfloat16":
+        if self.dtypes[name] == "bfloat16":
             # The upper half of a float32, which HDF5 holds as opaque bytes.
             rows = (rows.view("<u2").astype("<u4") << 16).view("<f4")
         rows = np.asarray(rows, np.float32)
@@ -143,6 +152,23 @@ def _opened(path: pathlib.Path) -> h5py.File:
             f"Expected an HDF5 file at {path}. Received: {error}. Get the "
             "file again."
         ) from error
+
+
+def _header(path: pathlib.Path) -> list[tuple[str, tuple[int, ...], str]]:
+    """Return name, shape and type of everything in a file."""
+    with _opened(path) as file:
+        try:
+            return [
+                (name, tuple(dataset.shape), _type_of(dataset))
+                for name, dataset in _datasets(file)
+            ]
+        except CorruptFileError:
+            raise
+        except _BROKEN as error:
+            raise CorruptFileError(
+                f"Expected a readable HDF5 file at {path}. Received: "
+                f"{error!r}. Get the file again."
+            ) from error
 
 
 def _datasets(file: h5py.File) -> Iterator[tuple[str, h5py.Dataset]]:

@@ -16,6 +16,8 @@ __all__ = [
     "T5xTower",
     "array_names",
     "check_arrays",
+    "common_size",
+    "projection_width",
     "read_t5x_size",
     "read_t5x_towers",
 ]
@@ -126,6 +128,55 @@ def read_t5x_size(
         activation=activation or ("gelu" if gated else "relu"),
         use_gated_activation=gated,
     )
+
+
+def common_size(
+    arrays: T5xArrays, towers: list[T5xTower], activation: str | None
+) -> EncoderSize:
+    """Infer the sizes of an encoder, which both towers have to share.
+
+    Args:
+        arrays: `T5xArrays`.
+        towers: its towers.
+        activation: str or `None`. See `read_t5x_size`.
+
+    Returns:
+        `EncoderSize`.
+
+    Raises:
+        InvalidInputError, MismatchError: as `read_t5x_size`.
+        MismatchError: if the towers have other sizes.
+    """
+    sizes = [read_t5x_size(arrays, tower, activation) for tower in towers]
+    if sizes[0] != sizes[-1]:
+        raise MismatchError(
+            "Expected two towers of one size. Received: "
+            f"left_encoder={sizes[0]}, right_encoder={sizes[1]}. Use a "
+            "checkpoint with equal towers."
+        )
+    return sizes[0]
+
+
+def projection_width(arrays: T5xArrays, towers: list[T5xTower]) -> int:
+    """Return the width of the towers' projections, 0 for none.
+
+    Args:
+        arrays: `T5xArrays`.
+        towers: its towers.
+
+    Raises:
+        MismatchError: if the towers have other projections.
+    """
+    shapes = [arrays.shapes.get(t.projection or "", (0, 0)) for t in towers]
+    widths = {shape[-1] if len(shape) == 2 else None for shape in shapes}
+    width = widths.pop()
+    if width is None or widths:
+        raise MismatchError(
+            "Expected a projection kernel [hidden_dim, projection_dim] of one "
+            f"width in every tower, or in none. Received: shapes={shapes}. Use "
+            "another checkpoint."
+        )
+    return width
 
 
 def array_names(

@@ -143,6 +143,12 @@ class TensorFolder:
                 "Get the file again."
             ) from error
 
+    @property
+    def files(self) -> list[pathlib.Path]:
+        """The files of weights, in order; none if they are pickled."""
+        names = sorted(set(self._files.values()))
+        return [self._directory / name for name in names]
+
     def read(self, name: str) -> np.ndarray:
         """Return one tensor as float32, whatever float type it is stored in.
 
@@ -157,6 +163,15 @@ class TensorFolder:
             InvalidInputError: if it is not of a float type.
         """
         return self.read_rows(name, 0, self.shapes[name][0])
+
+    def check_float(self, name: str) -> None:
+        """Raise `InvalidInputError` unless a tensor is of a float type."""
+        if self.dtypes[name] not in _DTYPES:
+            raise InvalidInputError(
+                f"Expected a float tensor, one of {_DTYPES}. Received: "
+                f"{name} of type {self.dtypes[name]}. Save the weights as "
+                "float32; quantised weights cannot be read."
+            )
 
     def read_rows(self, name: str, start: int, stop: int) -> np.ndarray:
         """Return a part of one tensor as float32.
@@ -173,12 +188,7 @@ class TensorFolder:
             CorruptFileError: if it holds NaN or infinity.
             InvalidInputError: if it is not of a float type.
         """
-        if self.dtypes[name] not in _DTYPES:
-            raise InvalidInputError(
-                f"Expected a float tensor, one of {_DTYPES}. Received: "
-                f"{name} of type {self.dtypes[name]}. Save the weights as "
-                "float32; quantised weights cannot be read."
-            )
+        self.check_float(name)
         rows = np.asarray(self._stored_rows(name, start, stop), np.float32)
         if not np.isfinite(rows).all():
             raise CorruptFileError(

@@ -7,11 +7,11 @@ from typing import Any
 
 import keras_hub
 
-from tf_samtone.checkpoints._t5x_arrays import is_t5x_checkpoint
-from tf_samtone.checkpoints.hugging_face_t5 import (
+from tf_samtone.checkpoints._hugging_face_config import (
     is_hugging_face_folder,
-    load_hugging_face_t5,
 )
+from tf_samtone.checkpoints._t5x_arrays import is_t5x_checkpoint
+from tf_samtone.checkpoints.hugging_face_t5 import load_hugging_face_t5
 from tf_samtone.checkpoints.keras_hub_folder import is_our_keras_hub_preset
 from tf_samtone.checkpoints.keras_hub_preset import (
     load_keras_hub_dual_encoder,

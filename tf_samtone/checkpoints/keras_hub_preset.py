@@ -3,15 +3,19 @@
 import functools
 import os
 import pathlib
-from typing import Any
 
 import keras
 
 from tf_samtone.checkpoints._assign import assign_streamed, check_equal
-from tf_samtone.checkpoints._keras_hub_config import read_keras_hub_config
+from tf_samtone.checkpoints._keras_hub_model import (
+    check_projection,
+    check_surplus,
+    check_twins,
+    text_options,
+    tower_folders,
+)
 from tf_samtone.checkpoints._keras_hub_weights import KerasHubWeights
 from tf_samtone.checkpoints.keras_hub_folder import (
-    SIDES,
     KerasHubTower,
     read_architecture,
 )
@@ -19,14 +23,11 @@ from tf_samtone.checkpoints.keras_hub_t5 import (
     assign_keras_hub_t5,
     load_keras_hub_t5,
 )
-from tf_samtone.errors import MismatchError
 from tf_samtone.models.architectures import check_architecture
 from tf_samtone.models.dual_encoder import DualEncoder
 from tf_samtone.models.load_options import LoadOptions
 from tf_samtone.models.tower import projection_layer
 from tf_samtone.text import load_tokenizer
-
-_PROJECTION = ("layers/dense/vars/0", "layers/dense/vars/1")
 
 
 def load_keras_hub_dual_encoder(
@@ -60,14 +61,16 @@ def load_keras_hub_dual_encoder(
     architecture = read_architecture(folder)
     check_architecture(architecture)
     towers = [
-        KerasHubTower.read(path) for path in _folders(folder, architecture)
+        KerasHubTower.read(path) for path in tower_folders(folder, architecture)
     ]
     options.refuse_others(
         folder,
         architecture=architecture,
         projection_dim=towers[0].projection_dim,
     )
-    _check_twins(towers)
+    check_twins(towers)
+    for tower in towers:
+        check_surplus(tower)
     # The small file first: a folder without it costs no loading of weights.
     tokenizer = load_tokenizer(towers[0].directory)
     encoder = load_keras_hub_t5(
@@ -85,50 +88,12 @@ def load_keras_hub_dual_encoder(
             architecture=architecture,
             projection_dim=towers[0].projection_dim,
             normalize=towers[0].normalize,
-            **_text_options(towers),
+            **text_options(towers),
         ),
     )
     if len(towers) == 2:
         _assign_document_tower(model, towers[1])
     return model
-
-
-def _folders(folder: pathlib.Path, architecture: str) -> list[pathlib.Path]:
-    if architecture == "sde":
-        return [folder]
-    return [folder / side for side in SIDES]
-
-
-def _text_options(towers: list[KerasHubTower]) -> dict[str, Any]:
-    query, document = towers[0], towers[-1]
-    if query is not document:
-        length, prefix = document.sequence_length, document.prefix
-    else:
-        length, prefix = query.document_length, query.document_prefix
-        length = query.sequence_length if length is None else length
-        prefix = query.prefix if prefix is None else prefix
-    return {
-        "query_length": query.sequence_length,
-        "query_prefix": query.prefix,
-        "document_length": length,
-        "document_prefix": prefix,
-    }
-
-
-def _check_twins(towers: list[KerasHubTower]) -> None:
-    """Raise `MismatchError` unless both towers are of one shape."""
-    facts = []
-    for tower in towers:
-        encoder = read_keras_hub_config(tower.directory)
-        tokenizer = load_tokenizer(tower.directory)
-        facts.append({**encoder, **tower.head, "vocabulary": tokenizer.proto})
-    for name, value in facts[0].items():
-        if facts[-1][name] != value:
-            raise MismatchError(
-                f"Expected the same {name} in {towers[0].directory} and "
-                f"{towers[-1].directory}. Received: two. Use folders that were "
-                "saved together."
-            )
 
 
 def _new_projection(tower: KerasHubTower, width: int) -> keras.layers.Dense:
@@ -148,16 +113,8 @@ def _assign_projection(
     is_shared: bool = False,
 ) -> None:
     weights = KerasHubWeights(tower.directory, stem="task")
-    variables = projection.weights
-    for name, variable in zip(_PROJECTION, variables, strict=False):
-        shape = weights.shapes.get(name)
-        if shape != tuple(variable.shape):
-            raise MismatchError(
-                f"Expected {name} of shape {tuple(variable.shape)}, as "
-                f"task.json implies. Received: shape={shape} in "
-                f"{weights.path}. Use the task.json that belongs to the "
-                "weights."
-            )
+    names = check_projection(tower, weights, projection.kernel.shape[0])
+    for name, variable in zip(names, projection.weights, strict=True):
         read_rows = functools.partial(weights.read_rows, name)
         if is_shared:
             check_equal(variable, read_rows, weights.path)

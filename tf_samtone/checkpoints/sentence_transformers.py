@@ -4,12 +4,19 @@ import functools
 import os
 import pathlib
 from collections.abc import Sequence
-from typing import Any
 
 import keras
 import numpy as np
 
 from tf_samtone.checkpoints._assign import assign_streamed
+from tf_samtone.checkpoints._sbert_model import (
+    OWN_FILE,
+    check_alike,
+    check_dense_tensors,
+    own_lengths,
+    read_size,
+    stored_architecture,
+)
 from tf_samtone.checkpoints._sbert_modules import (
     SbertTower,
     is_sentence_transformers_folder,
@@ -21,20 +28,16 @@ from tf_samtone.checkpoints._tensor_folder import TensorFolder
 from tf_samtone.checkpoints.hugging_face_t5 import (
     assign_hugging_face_t5,
     load_hugging_face_t5,
-    read_hugging_face_config,
 )
 from tf_samtone.errors import MismatchError
 from tf_samtone.models.architectures import check_vocabulary
 from tf_samtone.models.dual_encoder import DualEncoder
-from tf_samtone.models.encoder_size import EncoderSize
 from tf_samtone.models.load_options import LoadOptions
 from tf_samtone.models.tower import projection_layer
 from tf_samtone.text import load_tokenizer
 
 __all__ = ["is_sentence_transformers_folder", "load_sentence_transformers"]
 
-# What `save_sentence_transformers` knows and the format has no place for.
-OWN_FILE = "tf_samtone.json"
 _SHARED_TABLES = ("ade-ste", "ade-fte")
 
 
@@ -80,22 +83,25 @@ def load_sentence_transformers(
     options = options or LoadOptions()
     towers = read_towers(root)
     own = read_optional(root / OWN_FILE)
-    sizes = [_read_size(tower) for tower in towers]
+    sizes = [read_size(tower) for tower in towers]
     stored = {
         "projection_dim": towers[0].dense.out_features if towers[0].dense else 0
     }
     options.refuse_others(root, **stored)
     tokenizer = load_tokenizer(towers[0].folder)
     check_vocabulary(tokenizer, sizes[0])
+    architecture = stored_architecture(towers, own)
+    if architecture is not None:
+        options.refuse_others(root, architecture=architecture)
     resolved = options.resolved(
         **stored,
         **read_prefixes(root, towers),
-        **(read_lengths(towers) | _own_lengths(own)),
+        **(read_lengths(towers) | own_lengths(own)),
         normalize=towers[0].normalize,
-        architecture=_stored_architecture(root, towers, own, options),
+        architecture=architecture,
     )
     if len(towers) == 2:
-        _check_alike(root, towers, sizes, tokenizer)
+        check_alike(root, towers, sizes)
     model = model_class.from_encoder(
         load_hugging_face_t5(
             towers[0].folder,
@@ -110,70 +116,6 @@ def load_sentence_transformers(
     if len(towers) == 2:
         _load_documents(root, model, towers[1], pickled_files)
     return model
-
-
-def _read_size(tower: SbertTower) -> EncoderSize:
-    config = read_hugging_face_config(tower.folder)
-    size = EncoderSize(
-        **{k: config[k] for k in EncoderSize.__dataclass_fields__}
-    )
-    # The pooling's own width is wrong in published folders; this one is not.
-    if tower.dense and tower.dense.in_features != size.hidden_dim:
-        raise MismatchError(
-            f"Expected in_features={size.hidden_dim}, the encoder's width, in "
-            f"{tower.dense.folder}. Received: "
-            f"in_features={tower.dense.in_features}. Use the Dense module "
-            "that belongs to the encoder."
-        )
-    return size
-
-
-def _own_lengths(own: dict[str, Any]) -> dict[str, Any]:
-    """Return the lengths of both sides, of which the format has but one."""
-    names = ("query_length", "document_length")
-    return {name: own[name] for name in names if name in own}
-
-
-def _stored_architecture(
-    root: pathlib.Path,
-    towers: list[SbertTower],
-    own: dict[str, Any],
-    options: LoadOptions,
-) -> str | None:
-    if len(towers) == 1:
-        return None
-    # One folder that both have is behind the Router.
-    shares_dense = towers[0].dense and towers[0].dense == towers[1].dense
-    architecture = own.get("architecture", "ade-spl" if shares_dense else "ade")
-    options.refuse_others(root, architecture=architecture)
-    return architecture
-
-
-def _check_alike(
-    root: pathlib.Path,
-    towers: list[SbertTower],
-    sizes: list[EncoderSize],
-    tokenizer: Any,
-) -> None:
-    """Refuse two towers that differ in more than their weights."""
-    shapes = [(tower.dense, tower.normalize) for tower in towers]
-    denses = [
-        dense and (dense.out_features, dense.use_bias, dense.activation)
-        for dense, _ in shapes
-    ]
-    is_alike = {
-        "sizes": sizes[0] == sizes[1],
-        "Dense modules": denses[0] == denses[1],
-        "normalisation": shapes[0][1] == shapes[1][1],
-        "vocabulary": load_tokenizer(towers[1].folder).proto == tokenizer.proto,
-    }
-    different = [name for name, alike in is_alike.items() if not alike]
-    if different:
-        raise MismatchError(
-            f"Expected two towers in {root} that differ in weights only. "
-            f"Received: other {', '.join(different)}. Such a model cannot be "
-            "loaded."
-        )
 
 
 def _load_dense(
@@ -200,18 +142,7 @@ def _assign_dense(
     folder = TensorFolder(
         dense.folder, pickled_files=_below(root, dense.folder, pickled_files)
     )
-    expected: dict[str, tuple[int, ...]] = {
-        "linear.weight": (dense.out_features, dense.in_features)
-    }
-    if dense.use_bias:
-        expected["linear.bias"] = (dense.out_features,)
-    if folder.shapes != expected:
-        raise MismatchError(
-            f"Expected in {dense.folder} tensors of the shapes {expected}. "
-            f"Received: {folder.shapes}. Use the config that belongs to the "
-            "weights."
-        )
-    for name in expected:
+    for name in check_dense_tensors(dense, folder):
         is_kernel = name == "linear.weight"
         assign_streamed(
             layer.kernel if is_kernel else layer.bias,

@@ -13,6 +13,8 @@ from tf_samtone.checkpoints._t5x_layout import (
     T5xTower,
     array_names,
     check_arrays,
+    common_size,
+    projection_width,
     read_t5x_size,
     read_t5x_towers,
 )
@@ -76,8 +78,8 @@ def load_t5x(
         )
     arrays = T5xArrays(directory)
     towers = read_t5x_towers(arrays)
-    size = _common_size(arrays, towers, activation)
-    width = _projection_width(arrays, towers)
+    size = common_size(arrays, towers, activation)
+    width = projection_width(arrays, towers)
     check_arrays(arrays, towers, size, width)
     check_vocabulary(tokenizer, size)
     fixed: dict[str, Any] = {"projection_dim": width} if width else {}
@@ -138,37 +140,10 @@ def load_t5x_encoder(
             "`load_t5x`, as a dual encoder."
         )
     size = read_t5x_size(arrays, towers[0], activation)
-    check_arrays(arrays, towers, size, _projection_width(arrays, towers))
+    check_arrays(arrays, towers, size, projection_width(arrays, towers))
     encoder = _new_encoder(size, dtype, dropout)
     _fill_encoder(encoder, arrays, towers[0], size)
     return encoder
-
-
-def _common_size(
-    arrays: T5xArrays, towers: list[T5xTower], activation: str | None
-) -> EncoderSize:
-    sizes = [read_t5x_size(arrays, tower, activation) for tower in towers]
-    if sizes[0] != sizes[-1]:
-        raise MismatchError(
-            "Expected two towers of one size. Received: "
-            f"left_encoder={sizes[0]}, right_encoder={sizes[1]}. Use a "
-            "checkpoint with equal towers."
-        )
-    return sizes[0]
-
-
-def _projection_width(arrays: T5xArrays, towers: list[T5xTower]) -> int:
-    """Return the width of the towers' projections, 0 for none."""
-    shapes = [arrays.shapes.get(t.projection or "", (0, 0)) for t in towers]
-    widths = {shape[-1] if len(shape) == 2 else None for shape in shapes}
-    width = widths.pop()
-    if width is None or widths:
-        raise MismatchError(
-            "Expected a projection kernel [hidden_dim, projection_dim] of one "
-            f"width in every tower, or in none. Received: shapes={shapes}. Use "
-            "another checkpoint."
-        )
-    return width
 
 
 def _new_encoder(

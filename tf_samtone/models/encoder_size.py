@@ -1,10 +1,13 @@
 """The numbers that decide how large a T5 encoder is."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_POSITION_BUCKETS = 32
+# Of the relative positions, in every published T5.
+NUM_BUCKETS = 32
+MAX_DISTANCE = 128
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,13 @@ class EncoderSize:
         names = cls.__dataclass_fields__
         return cls(**{name: getattr(encoder, name) for name in names})
 
+    @classmethod
+    def of_arguments(cls, arguments: Mapping[str, Any]) -> "EncoderSize":
+        """Returns the sizes among the arguments of a `T5Encoder`."""
+        return cls(
+            **{name: arguments[name] for name in cls.__dataclass_fields__}
+        )
+
     @property
     def inner_dim(self) -> int:
         """Width of all heads together."""
@@ -56,7 +66,7 @@ class EncoderSize:
         ]
         return [
             (self.vocabulary_size, hidden),
-            (_POSITION_BUCKETS, self.num_heads),
+            (NUM_BUCKETS, self.num_heads),
             *layer * self.num_layers,
             (hidden,),
         ]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tf_samtone.errors import MismatchError
-from tf_samtone.models.architectures import (
+from tf_samtone.models.architecture_checks import (
     check_architecture,
     check_projection_dim,
 )

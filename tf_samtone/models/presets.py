@@ -14,26 +14,25 @@ from tf_samtone._files import (
 )
 from tf_samtone._version import __version__
 from tf_samtone.errors import MismatchError
+from tf_samtone.models.preset_format import (
+    CONFIG_FILE,
+    FORMAT_VERSION,
+    KIND,
+    WEIGHTS_FILE,
+)
 from tf_samtone.models.t5_encoder import T5Encoder
 from tf_samtone.models.tower import projection_layer
 from tf_samtone.text import load_tokenizer, save_tokenizer
 
 __all__ = ["fingerprint", "load", "save"]
 
-KIND = "dual_encoder"
-# 2: optional keys for prefixes, for no normalisation, and for projections with
-# a bias or an activation.
-FORMAT_VERSION = 2
-_CONFIG = "config.json"
-_WEIGHTS = "model.weights.h5"
-
 
 def save(model, directory, *, overwrite=False):
     """Writes a dual encoder; see `DualEncoder.save_to_preset`."""
     with atomic_directory(directory, overwrite=overwrite) as temporary:
         config = json.dumps(_config(model), indent=2, sort_keys=True)
-        (temporary / _CONFIG).write_text(config + "\n", encoding="utf-8")
-        model.save_weights(temporary / _WEIGHTS)
+        (temporary / CONFIG_FILE).write_text(config + "\n", encoding="utf-8")
+        model.save_weights(temporary / WEIGHTS_FILE)
         save_tokenizer(model.tokenizer, temporary)
         write_manifest(
             temporary,
@@ -115,7 +114,7 @@ def _projection_config(projection):
 
 def _load_dual_encoder(cls, directory, options):
     read_manifest(directory, kind=KIND, supported_version=FORMAT_VERSION)
-    config = json.loads((directory / _CONFIG).read_text(encoding="utf-8"))
+    config = json.loads((directory / CONFIG_FILE).read_text(encoding="utf-8"))
     options.refuse_others(
         directory,
         architecture=config["architecture"],
@@ -139,11 +138,12 @@ def _load_dual_encoder(cls, directory, options):
         **options.resolved(**config),
     )
     try:
-        model.load_weights(directory / _WEIGHTS)
+        model.load_weights(directory / WEIGHTS_FILE)
     except ValueError as error:
         raise MismatchError(
-            f"Expected in {directory / _WEIGHTS} the weights that {_CONFIG} "
-            f"describes, with projection_dim={config['projection_dim']}. "
+            f"Expected in {directory / WEIGHTS_FILE} the weights that "
+            f"{CONFIG_FILE} describes, with "
+            f"projection_dim={config['projection_dim']}. "
             f"Received: {error} Use the config that belongs to the weights."
         ) from error
     return model

@@ -5,8 +5,7 @@ import math
 import keras
 from keras import ops
 
-NUM_BUCKETS = 32
-MAX_DISTANCE = 128
+from tf_samtone.models.encoder_size import MAX_DISTANCE, NUM_BUCKETS
 
 
 @keras.saving.register_keras_serializable(package="tf_samtone")

@@ -1,19 +1,10 @@
 """Reading and writing SentencePiece vocabularies."""
 
 import os
-from pathlib import Path
 
 import keras_hub
 
-from tf_samtone.errors import CorruptFileError, InvalidInputError
-
-# KerasHub preset folder, its asset folder, Hugging Face T5 folder.
-_PLACES_IN_A_FOLDER = (
-    "assets/tokenizer/vocabulary.spm",
-    "vocabulary.spm",
-    "spiece.model",
-)
-_SPECIAL_PIECES = {0: "<pad>", 1: "</s>", 2: "<unk>"}
+from tf_samtone.text.vocabulary_file import VocabularyFile
 
 
 def load_tokenizer(
@@ -34,16 +25,7 @@ def load_tokenizer(
             vocabulary, or the special pieces are not those of T5.
         CorruptFileError: if the file is not a SentencePiece model.
     """
-    file = _vocabulary_file(Path(path))
-    proto = file.read_bytes()
-    pieces = _special_pieces(proto, file)
-    if pieces != _SPECIAL_PIECES:
-        raise InvalidInputError(
-            f"Expected the T5 special pieces {_SPECIAL_PIECES}. Received: "
-            f"{file} with {pieces}. Train the vocabulary with "
-            "tf_samtone.text.train_tokenizer, or with SentencePiece and "
-            "pad_id=0, eos_id=1, unk_id=2, bos_id=-1."
-        )
+    proto = VocabularyFile.read(path).proto
     return keras_hub.models.T5Tokenizer(proto=proto)
 
 
@@ -63,34 +45,3 @@ def save_tokenizer(
         directory: folder to write to.
     """
     tokenizer.save_to_preset(str(directory))
-
-
-def _vocabulary_file(path: Path) -> Path:
-    if path.is_file():
-        return path
-    for place in _PLACES_IN_A_FOLDER:
-        if (path / place).is_file():
-            return path / place
-    raise InvalidInputError(
-        "Expected `path` to be a SentencePiece file or a folder with one of "
-        f"{', '.join(_PLACES_IN_A_FOLDER)}. Received: path={str(path)!r}, "
-        f"{'a folder without them' if path.is_dir() else 'which is absent'}. "
-        "Check the path."
-    )
-
-
-def _special_pieces(proto: bytes, file: Path) -> dict[int, str]:
-    import sentencepiece
-
-    try:
-        if not proto:
-            raise ValueError("the file is empty")
-        processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
-        count = min(3, processor.get_piece_size())
-        return {i: processor.id_to_piece(i) for i in range(count)}
-    except (RuntimeError, ValueError) as error:
-        raise CorruptFileError(
-            f"Expected a SentencePiece model. Received: {file} of "
-            f"{len(proto)} bytes, which cannot be parsed ({error}). Copy the "
-            "file again."
-        ) from error
