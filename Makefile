@@ -12,8 +12,9 @@ help: ## List the targets
 quickstart: $(VENV)/.test ## Train, evaluate, export and search, all on this machine
 	$(BIN)/python -m tf_samtone.trainers.quickstart_main --overwrite
 
+# Two processes, each with whole files: those share compiled models.
 test: $(VENV)/.test ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 parity: $(VENV)/.test $(VENV)/.bench ## Run the tests against torch's libraries
 	$(BIN)/python -m pytest -m parity
