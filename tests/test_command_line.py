@@ -83,3 +83,53 @@ def test_help_shows_the_usage_and_every_flag_with_its_default(capsys):
 def test_two_commands_in_one_process_do_not_share_flags():
     assert [_run("--k=3"), _run("--k=4")] == [0, 0]
     assert "k" not in flags.FLAGS
+
+
+def test_a_command_chooses_its_exit_code():
+    assert _run(command=lambda values: 1) == 1
+
+
+def test_a_positional_argument_is_the_value_of_its_flag():
+    received = []
+
+    code = run_command(
+        "Does a thing.",
+        _define,
+        lambda values: received.append(values.data),
+        ["name", "here", "--k=3"],
+        positional=("data",),
+    )
+
+    assert (code, received) == (0, ["here"])
+
+
+def test_a_positional_argument_can_be_given_by_name():
+    received = []
+
+    run_command(
+        "Does a thing.",
+        _define,
+        lambda values: received.append(values.data),
+        ["name", "--data=here"],
+        positional=("data",),
+    )
+
+    assert received == ["here"]
+
+
+def test_a_missing_or_surplus_argument_is_a_usage_error(capsys):
+    for arguments, error in (
+        ([], "Expected DATA. Received: none"),
+        (["a", "b"], "Expected DATA and flags only. Received: 'b'"),
+        (["--data=a", "b"], "Received: 'b'"),
+    ):
+        code = run_command(
+            "Does a thing.",
+            _define,
+            lambda values: None,
+            ["name", *arguments],
+            positional=("data",),
+        )
+
+        assert code == 2
+        assert error in capsys.readouterr().err

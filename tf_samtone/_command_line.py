@@ -18,8 +18,10 @@ _INTERRUPTED = 75
 def run_command(
     usage: str,
     define_flags: Callable[[flags.FlagValues], None],
-    command: Callable[[flags.FlagValues], None],
+    command: Callable[[flags.FlagValues], int | None],
     argv: Sequence[str] | None = None,
+    *,
+    positional: Sequence[str] = (),
 ) -> int:
     """Parses flags, runs a command and turns errors into one line.
 
@@ -29,9 +31,12 @@ def run_command(
     Args:
         usage: str. Shown by `--help` above the flags, with an example.
         define_flags: function that defines the flags in the set it is given.
-        command: function that does the work with the parsed flags.
+        command: function that does the work with the parsed flags. It may
+            return an exit code in place of 0.
         argv: sequence of str, the program's name first. Defaults to `None`,
             which means `sys.argv`.
+        positional: names of required flags whose values may stand alone, in
+            this order. Defaults to none.
 
     Returns:
         The exit code: 0 when all went well, 1 when the command failed, 2
@@ -49,17 +54,16 @@ def run_command(
         _write(sys.stdout, usage.strip() + "\n\nFlags:\n" + _describe(values))
         return 0
     try:
-        _parse(values, [program, *arguments])
+        _parse(values, [program, *arguments], positional)
     except flags.Error as error:
         message = str(error).rstrip(".")
         _write(sys.stderr, f"{program}: {message}. Try --help.")
         return 2
     try:
-        command(values)
+        return command(values) or 0
     except _EXPECTED_ERRORS as error:
         _write(sys.stderr, f"{program}: {' '.join(str(error).split())}")
         return _INTERRUPTED if isinstance(error, TrainingInterrupted) else 1
-    return 0
 
 
 def resolved_flags(values: flags.FlagValues) -> dict[str, Any]:
@@ -67,11 +71,19 @@ def resolved_flags(values: flags.FlagValues) -> dict[str, Any]:
     return dict(sorted(values.flag_values_dict().items()))
 
 
-def _parse(values: flags.FlagValues, argv: list[str]) -> None:
+def _parse(
+    values: flags.FlagValues, argv: list[str], positional: Sequence[str]
+) -> None:
     rest = values(argv)[1:]
+    for name in positional:
+        if values[name].value is None and rest:
+            values[name].parse(rest.pop(0))
+        if values[name].value is None:
+            raise flags.Error(f"Expected {name.upper()}. Received: none.")
     if rest:
         raise flags.Error(
-            f"Expected flags only. Received: {rest[0]!r}. Write --name=value."
+            f"Expected {' and '.join([*map(str.upper, positional), 'flags'])} "
+            f"only. Received: {rest[0]!r}. Write --name=value."
         )
 
 

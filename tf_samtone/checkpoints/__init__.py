@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     )
     from tf_samtone.checkpoints._t5x_arrays import is_t5x_checkpoint
     from tf_samtone.checkpoints.dual_encoder_preset import load_dual_encoder
+    from tf_samtone.checkpoints.folder_report import FolderReport
     from tf_samtone.checkpoints.hugging_face_t5 import load_hugging_face_t5
+    from tf_samtone.checkpoints.inspect_folder import (
+        FOLDER_KINDS,
+        inspect_folder,
+    )
     from tf_samtone.checkpoints.keras_hub_folder import (
         is_our_keras_hub_preset,
     )
@@ -40,7 +45,10 @@ if TYPE_CHECKING:
     from tf_samtone.checkpoints.t5x import load_t5x, load_t5x_encoder
 
 __all__ = [
+    "FOLDER_KINDS",
+    "FolderReport",
     "ModelCard",
+    "inspect_folder",
     "is_hugging_face_folder",
     "is_our_keras_hub_preset",
     "is_sentence_transformers_folder",
@@ -61,7 +69,10 @@ __all__ = [
 __getattr__, __dir__ = lazy_members(
     __name__,
     {
+        "FOLDER_KINDS": "inspect_folder",
+        "FolderReport": "folder_report",
         "ModelCard": "model_card",
+        "inspect_folder": "inspect_folder",
         "is_hugging_face_folder": "_hugging_face_config",
         "is_our_keras_hub_preset": "keras_hub_folder",
         "is_sentence_transformers_folder": "_sbert_modules",
