@@ -86,6 +86,21 @@ def model(request, make_tiny_encoder, make_tiny_dual_encoder):
     return model
 
 
+def assert_same_but_for_ties(rows, expected, processor) -> None:
+    """Compare token ids.
+
+    Two segmentations of one score are taken in another order by some
+    versions: "BBB" is "BB B" or "B BB".
+    """
+    pairs = zip(rows, expected, strict=True)
+    differing = [pair for pair in pairs if pair[0] != pair[1]]
+    assert len(differing) <= 20
+    for ours, theirs in differing:
+        assert sum(map(processor.get_score, ours)) == pytest.approx(
+            sum(map(processor.get_score, theirs))
+        )
+
+
 def assert_close(actual, expected) -> None:
     """Compare to 1e-5 of the largest expected value."""
     scale = np.abs(expected).max()
@@ -146,7 +161,10 @@ def test_the_code_of_the_card_gives_our_scores(reference, model, tmp_path):
 def test_the_code_of_the_other_card_runs(
     reference, make_tiny_dual_encoder, tmp_path, architecture
 ):
-    model = make_tiny_dual_encoder(architecture)
+    # Of one length: a folder of one tower has no place for two.
+    model = make_tiny_dual_encoder(
+        architecture, query_length=12, document_length=12
+    )
     save_sentence_transformers(model, tmp_path, card=ModelCard(title="x"))
     card = (tmp_path / "README.md").read_text(encoding="utf-8")
     code = re.search(r"```python\n(.*?)```", card, re.DOTALL)[1]
@@ -176,15 +194,7 @@ def test_tokenizers_gives_the_ids_of_sentencepiece(vocabulary, tmp_path):
     rows = [row.ids for row in tokenizer.encode_batch(docstrings())]
     expected = [[*processor.encode(text), 1] for text in docstrings()]
     assert len(rows) == 2000
-    # Two segmentations of one score are taken in another order by some
-    # versions: "BBB" is "BB B" or "B BB".
-    differing = [pair for pair in zip(rows, expected, strict=True) if
-                 pair[0] != pair[1]]  # fmt: skip
-    assert len(differing) <= 20
-    for ours, theirs in differing:
-        assert sum(map(processor.get_score, ours)) == pytest.approx(
-            sum(map(processor.get_score, theirs))
-        )
+    assert_same_but_for_ties(rows, expected, processor)
 
 
 def test_transformers_gives_the_ids_of_tokenizers(
@@ -205,6 +215,8 @@ def test_transformers_gives_the_ids_of_tokenizers(
     )
 
     rows = [row.ids for row in tokenizer.encode_batch(docstrings())]
-    assert answer["rows"] == rows
+    assert len(rows) == 2000
+    processor = sentencepiece.SentencePieceProcessor(str(vocabulary))
+    assert_same_but_for_ties(answer["rows"], rows, processor)
     # No sentinels: each would be an id beyond the vocabulary.
     assert answer["specials"] == [0, 1, 2, 2]
